@@ -132,11 +132,10 @@ def test_the_installed_package_works_in_any_folder(
 def test_the_tests_of_an_installed_plugin_use_the_test_kit(
     environment: Path, empty_url: str, tmp_path: Path
 ) -> None:
-    """The contracts, in an environment with the wheels of draftsman and of the plugin alone."""
+    """The contracts, in an environment with the wheels of draftsman and of the plugin."""
     python = environment / "python"
-    wheel = example.build(tmp_path)
-    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
-    _run([*pip, "--no-compile", "--no-deps", "--no-index", wheel], tmp_path)
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python, "install"]
+    _run([*pip, *example.OFFLINE, example.SOURCE], tmp_path)
     tests = shutil.copytree(example.SOURCE / "tests", tmp_path / "tests")
     shutil.copy(example.SOURCE / "pyproject.toml", tmp_path)
     done = _run(["env", f"{TEST_URL}={empty_url}", python, "-m", "pytest", "-q", tests], tmp_path)

@@ -79,7 +79,7 @@ _SECRETS = tuple(
         r"(\bbearer\s{1,3})[\w.~+/=-]{8,4096}",
         r"(\b(?:xox[a-z](?:\.xox[a-z])?-|xapp-|gh[pousr]_|github_pat_|glpat-))[\w-]{8,512}",
         r"(\bsk-)[\w-]{16,512}",
-        # upper case only: `attachment_payload_limit_exceeded` is an error code of Slack
+        # upper case only: `attachment_payload_limit_exceeded` is an error code
         r"(\b(?-i:AT(?:TA|ATT)))[\w=-]{16,512}",
         r"(\bhooks\.slack\.com/)[\w/-]{1,512}",
         r"(/tokens/)[^/\s?'\"]{8,512}",
@@ -91,7 +91,7 @@ def redact(text: str) -> str:
     """Return `text` with secrets replaced by `***`.
 
     Recognizes passwords in URLs and connection strings, values of keys named after secrets,
-    Authorization headers, and the token formats of Slack, Trello, Git hosts and model providers.
+    Authorization headers, and the token formats of chats, Git hosts and model providers.
     """
     for pattern in _SECRETS:
         text = pattern.sub(rf"\g<1>{HIDDEN}", text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -13,27 +13,20 @@ from tests.support.distributions import forget
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCE: Final = ROOT / "docs" / "examples" / "channel"
+OFFLINE: Final = (
+    *("--quiet", "--disable-pip-version-check", "--no-compile"),
+    *("--no-index", "--no-deps", "--no-build-isolation"),
+)
+"""Options of pip that need no package index."""
 MODULES: Final = ("draftsman_httpchat", "chat_server")
-NO_INDEX: Final = ("--no-index", "--no-deps", "--quiet", "--disable-pip-version-check")
 
 
-def pip(*arguments: str | Path) -> None:
-    """Run pip, without a package index."""
-    command: Sequence[str | Path] = [sys.executable, "-m", "pip", *arguments]
+def install(folder: Path) -> None:
+    """Build the wheel of the plugin, and install it into a folder for `PYTHONPATH`."""
+    command: list[str | Path] = [sys.executable, "-m", "pip", "install", *OFFLINE]
+    command += ["--target", folder, SOURCE]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-
-
-def build(folder: Path) -> Path:
-    """Build the wheel of the plugin; return its path."""
-    pip("wheel", *NO_INDEX, "--no-build-isolation", "--wheel-dir", folder, SOURCE)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
-
-
-def install(wheel: Path, folder: Path) -> None:
-    """Install a wheel into a folder for `PYTHONPATH`."""
-    pip("install", *NO_INDEX, "--no-compile", "--target", folder, wheel)
 
 
 @contextmanager

@@ -33,9 +33,9 @@ __all__ = ["installations"]
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Build and install the plugin, also for this process; give its folder."""
     folder = tmp_path_factory.mktemp("plugin")
-    example.install(example.build(folder / "dist"), folder / "installed")
-    with example.importable(folder / "installed"):
-        yield folder / "installed"
+    example.install(folder)
+    with example.importable(folder):
+        yield folder
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def test_a_job_asks_and_ends_through_a_plugin_whose_rows_stay_readable_wit
     assert any(f"D-{number}/1 was answered by ben: blue" in text for text in chat.messages.values())
     here.configure()
     for command in (("show", f"D-{number}"), ("deliveries",), ("events", f"D-{number}")):
-        shown = await here.run(*command, **{NEW_INTERPRETER: "1"})
+        shown = await here.run(*command)
         assert shown.returncode == 0, shown
         assert "httpchat" in shown.stdout, command
     assert await value(conn, "SELECT count(*) FROM draftsman.channels WHERE name = 'httpchat'") == 1

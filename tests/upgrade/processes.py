@@ -66,7 +66,8 @@ asyncio.run(main())
 """Submits jobs sequentially until the file `stop` exists."""
 MIGRATE: Final = """
 import asyncio, json, os, sys
-from draftsman import migrate, resources
+from draftsman import resources
+from draftsman.database import migrate
 found = [*resources.migrations(), {wide!r}]
 resources.migrations = lambda: found
 children = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from draftsman import plugins
@@ -14,6 +15,7 @@ from draftsman.processes.components import Component, ComponentGroup
 from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
+from draftsman_bots.process.plugin_bot import PluginBot
 
 if TYPE_CHECKING:
     from draftsman.channels.plugin import ChannelPlugin
@@ -67,15 +69,16 @@ def with_statement_timeout(settings: Settings, channels: Sequence[ChannelPlugin]
 def create_bots(rt: Runtime, channels: Sequence[ChannelPlugin]) -> Iterator[Component]:
     """Yield the bot of each channel; raises ConfigError for a wrong configuration.
 
-    A package whose bot cannot be created for another reason harms no other.
+    A package whose bot cannot be created for another reason, or fails, harms no other.
     """
     for channel in channels:
         if channel.bot is None:
             continue
+        plugin = plugins.find(plugins.CHANNELS, channel.name)
         try:
-            yield plugins.resolve(channel.bot)(rt)
+            create = partial(plugins.resolve(channel.bot), rt)
+            yield create() if plugin.package == plugins.OWN else PluginBot(plugin, create)
         except DraftsmanError:
             raise
         except Exception:
-            plugin = plugins.find(plugins.CHANNELS, channel.name)
             _log.exception("the bot of %s cannot be started", plugin)

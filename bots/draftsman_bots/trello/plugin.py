@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from draftsman.channels.plugin import ChannelFacts, ChannelPlugin, TargetSyntax
+from draftsman.channels.plugin import ChannelCommand, ChannelFacts, ChannelPlugin, TargetSyntax
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings
@@ -32,6 +32,13 @@ TRELLO = ChannelPlugin(
     name="trello",
     label="Trello",
     docs="docs/trello.md",
+    commands=(
+        ChannelCommand(
+            name="boards",
+            summary="Manage Trello boards and their label rules.",
+            target="draftsman_tui.cli.trello.boards:boards",
+        ),
+    ),
     doctor="draftsman_bots.trello.doctor:checks",
     settings="draftsman_bots.trello.settings:TrelloSettings",
     account="draftsman_bots.trello.settings:TrelloAccount",

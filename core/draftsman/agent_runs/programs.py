@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Final
+from typing import Any, Final
 
 from pydantic import Field, field_validator
 
 from draftsman.settings.agents import TIDY as TIDY_TABLE
-from draftsman.settings.agents import AgentPlugin, AgentSettings
+from draftsman.settings.agents import AgentPlugin, AgentSettings, DemoCall
 
 NO_REPO_CONFIG: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
 """Variable by which OpenCode does not load the configuration of a repository."""
@@ -56,6 +57,23 @@ class PlainSettings(AgentSettings):
         return [*super().adapter_options(), *prompt, *scratch]
 
 
+_DESCRIBED: Final[dict[str, Any]] = {
+    "command": "{command}",
+    "description": "Remove an unused import",
+}
+_DEMO_OF_OPENCODE: Final = {
+    "model": "demo/{model}",
+    "small_model": "demo/{model}",
+    "provider": {
+        "demo": {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": "{gateway_url}/v1", "apiKey": "{gateway_token}"},
+            "models": {"{model}": {"name": "{model}"}},
+        }
+    },
+}
+
+
 TIDY: Final = AgentPlugin(table=TIDY_TABLE)
 ACP: Final = AgentPlugin(adapter="draftsman.agents.acp")
 PLAIN: Final = AgentPlugin(
@@ -65,6 +83,7 @@ CLAUDE: Final = AgentPlugin(
     adapter="draftsman.agents.claude",
     settings=ClaudeSettings,
     has_repo_config=True,
+    demo=DemoCall(provider="anthropic", tool="Bash", arguments=_DESCRIBED),
     table={
         "kind": "claude",
         "command": ("claude",),
@@ -82,6 +101,12 @@ CLAUDE: Final = AgentPlugin(
 CODEX: Final = AgentPlugin(
     adapter="draftsman.agents.codex",
     has_repo_config=True,
+    demo=DemoCall(
+        provider="openai",
+        tool="exec_command",
+        arguments={"cmd": "{command}"},
+        command=("-c", 'model="{model}"'),
+    ),
     table={
         "kind": "codex",
         "command": ("codex", "app-server"),
@@ -92,6 +117,15 @@ CODEX: Final = AgentPlugin(
 OPENCODE: Final = AgentPlugin(
     has_repo_config=True,
     no_repo_config=(NO_REPO_CONFIG,),
+    demo=DemoCall(
+        provider="openai",
+        tool="bash",
+        arguments=_DESCRIBED,
+        env={
+            "OPENCODE_CONFIG_CONTENT": json.dumps(_DEMO_OF_OPENCODE),
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        },
+    ),
     table={
         "kind": "acp",
         "command": ("opencode", "acp"),
@@ -111,6 +145,12 @@ OPENCODE: Final = AgentPlugin(
     },
 )
 QWEN: Final = AgentPlugin(
+    demo=DemoCall(
+        provider="openai",
+        tool="run_shell_command",
+        arguments={**_DESCRIBED, "is_background": False},
+        env={"OPENAI_MODEL": "{model}"},
+    ),
     table={
         "kind": "acp",
         "command": ("qwen", "--acp", "--auth-type", "openai"),
@@ -119,6 +159,11 @@ QWEN: Final = AgentPlugin(
     },
 )
 GEMINI: Final = AgentPlugin(
+    demo=DemoCall(
+        provider="google",
+        tool="run_shell_command",
+        arguments={**_DESCRIBED, "is_background": False},
+    ),
     table={
         "kind": "acp",
         "command": ("gemini", "--acp"),
@@ -128,6 +173,12 @@ GEMINI: Final = AgentPlugin(
     },
 )
 GOOSE: Final = AgentPlugin(
+    demo=DemoCall(
+        provider="openai",
+        tool="shell",
+        arguments={"command": "{command}"},
+        env={"GOOSE_MODEL": "{model}"},
+    ),
     table={
         "kind": "acp",
         "command": ("goose", "acp"),
@@ -146,6 +197,7 @@ GOOSE: Final = AgentPlugin(
     },
 )
 AIDER: Final = AgentPlugin(
+    demo=DemoCall(provider="openai", command=("--model", "openai/{model}")),
     table={
         "kind": "plain",
         "command": (

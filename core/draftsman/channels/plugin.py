@@ -48,6 +48,17 @@ class ChannelFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelCommand:
+    """A command of the command line, which a channel adds: `draftsman NAME`."""
+
+    name: str
+    summary: str
+    """For `draftsman --help`."""
+    target: str
+    """The `click.Command`, whose object is the `App` of `draftsman_tui.cli.app`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelPlugin:
     """What draftsman knows of a channel.
 
@@ -92,6 +103,8 @@ class ChannelPlugin:
     """Function of the `Settings` and the `Runtime` that returns an asynchronous iterator of
     `draftsman_bots.process.checks.Check`, for `draftsman doctor`. The runtime is None while the
     database cannot be reached. None: nothing is checked."""
+    commands: tuple[ChannelCommand, ...] = ()
+    """Its commands; one with the name of another command is ignored."""
     statement_timeout: float | None = None
     """Maximum seconds of a statement of the process with the bot, whose callers wait no longer."""
     requires: tuple[str, ...] = ()

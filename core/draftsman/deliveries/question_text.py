@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final
 
@@ -25,6 +26,12 @@ def holder_text(question: OpenQuestion) -> str:
     if question.acknowledged_by:
         return f"{question.acknowledged_by} works on it"
     return f"delegated to {question.delegated_to}" if question.delegated_to else ""
+
+
+def question_notes(question: Question) -> Iterator[str]:
+    """Yield short facts of a question, which its messages, its page and its lines have."""
+    if question.critical:
+        yield "critical: sent in quiet hours, too"
 
 
 def missing_diff(question: Question) -> str:

@@ -40,27 +40,28 @@ class StopSignal:
 
 
 class OutageGuard:
-    """Logs the start and the end of a database outage once each."""
+    """Logs the start and the end of an outage once each."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, needs: str = "database") -> None:
         self._name = name
+        self._needs = needs
         self._unavailable = False
 
     @property
     def unavailable(self) -> bool:
-        """Whether the last `guard` met a database error."""
+        """Whether the last `guard` met an error."""
         return self._unavailable
 
     async def guard(self, work: Callable[[], Awaitable[None]]) -> bool:
-        """Await `work`; return False on a database error, logged once for each outage."""
+        """Await `work`; return False on a DraftsmanError, logged once for each outage."""
         try:
             await work()
         except DraftsmanError as error:
             if not self._unavailable:
-                _log.warning("%s: database unavailable, retrying: %s", self._name, error)
+                _log.warning("%s: %s unavailable, retrying: %s", self._name, self._needs, error)
             self._unavailable = True
             return False
         if self._unavailable:
-            _log.warning("%s: database available again", self._name)
+            _log.warning("%s: %s available again", self._name, self._needs)
         self._unavailable = False
         return True

@@ -114,8 +114,8 @@ class Settings(BaseSettings):
     The embedded database does not accept a path with quotes, $, ` or a backslash."""
     default_agent: str | None = Field(None, min_length=1, examples=["tidy"])
     """The agent of requests without an agent, if the profile of their repository has none either.
-    Unset: the only agent; if [agents] has several, a request must name its agent, and a Trello card
-    gets tidy."""
+    Unset: the only agent; if [agents] has several, a request must name its agent, and that of a
+    ticket gets tidy."""
     database: DatabaseSettings = Field(default_factory=DatabaseSettings.model_construct)
     embedded: EmbeddedSettings = Field(default_factory=EmbeddedSettings.model_construct)
     worker: WorkerSettings = Field(default_factory=WorkerSettings.model_construct)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -141,6 +142,26 @@ AnyAgent = Annotated[AgentSettings, SerializeAsAny(), BeforeValidator(AgentSetti
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DemoCall:
+    """What a known agent needs for the scripted model of a demo, which makes one call of a tool.
+
+    In texts, `{command}` is the command of the demo and `{model}` the name of its model.
+    """
+
+    provider: str
+    """API of the model, as that of a gateway."""
+    tool: str | None = None
+    """The tool that runs commands. None: an agent without tools, which reads edits in the text of
+    its model."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the tool."""
+    command: tuple[str, ...] = ()
+    """Arguments after the command of the agent."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPlugin:
     """A coding agent, a kind of them, or both: an entry point of `draftsman.agents` with its name.
 
@@ -162,6 +183,8 @@ class AgentPlugin:
     the plugin; it is not loaded otherwise."""
     no_repo_config: tuple[str, ...] = ()
     """Variables of `table` that prevent it."""
+    demo: DemoCall | None = None
+    """How `draftsman demo` works without a model. None: the demo needs a gateway."""
 
 
 def known_table(name: str) -> Mapping[str, Any]:
@@ -172,8 +195,13 @@ def known_table(name: str) -> Mapping[str, Any]:
 
 def repo_config_names() -> list[str]:
     """Return the agents whose own configuration of a repository can be allowed."""
-    names = plugins.names(plugins.AGENTS)
-    return [name for name in names if _is_usable(name) and _plugin(name).has_repo_config]
+    return [name for name, plugin in _usable() if plugin.has_repo_config]
+
+
+def demo_calls() -> dict[str, DemoCall]:
+    """Return the calls of the agents that a demo works with, those with tools first."""
+    calls = [(name, plugin.demo) for name, plugin in _usable() if plugin.demo is not None]
+    return dict(sorted(calls, key=lambda item: item[1].tool is None))
 
 
 def with_known_agents(agents: Any) -> Any:
@@ -200,12 +228,11 @@ def _plugin(name: str) -> AgentPlugin:
     return plugins.load(plugins.find(plugins.AGENTS, name), AgentPlugin)
 
 
-def _is_usable(name: str) -> bool:
-    try:
-        _plugin(name)
-    except ConfigError:
-        return False
-    return True
+def _usable() -> Iterator[tuple[str, AgentPlugin]]:
+    """Yield the agents that can be loaded, by name."""
+    for name in plugins.names(plugins.AGENTS):
+        with contextlib.suppress(ConfigError):
+            yield name, _plugin(name)
 
 
 def check_agents(

@@ -13,9 +13,9 @@ class NotificationSettings(Section):
     """Default targets of messages, and delivery attempts."""
 
     targets: tuple[str, ...] = ()
-    """Targets of every request without its own: "log", "webhook:NAME". A request from Slack or
-    Trello has its thread or card as target; for other requests without a target, only dead letters
-    are reported, to the fallback."""
+    """Targets of every request without its own: "log", "webhook:NAME". A request from a
+    channel has its thread, card or issue as target; for other requests without a target, only dead
+    letters are reported, to the fallback."""
     fallback: str = "log"
     """Target for messages that could not be delivered, and for dead letters that no target of the
     job receives; "none": only the log of the process."""

@@ -55,5 +55,5 @@ class RuleSettings(Section):
     expires_in: float = Field(2_592_000, gt=0, le=366 * 86_400)
     """Seconds after which a rule expires; the person who ratifies it can choose others."""
     notify: str | None = Field(None, examples=["slack:C012ABCDEF"])
-    """Target of a message about each proposed rule, in Slack with buttons for operators; unset: no
-    message."""
+    """Target of a message about each proposed rule, in a chat with buttons for operators; unset:
+    no message."""

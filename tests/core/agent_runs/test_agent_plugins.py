@@ -17,7 +17,7 @@ from draftsman.repos.repo_profile import profile
 from draftsman.runtime import Runtime
 from draftsman.sandbox.processes.agent_check import check_agent
 from draftsman.settings import Settings
-from draftsman.settings.agents import AgentPlugin, AgentSettings
+from draftsman.settings.agents import AgentPlugin, AgentSettings, demo_calls
 from draftsman_testing.factories import Factory
 from draftsman_tui.cli.setup.doctor_checks import packages
 from tests.core.agent_runs.adapted_agents import adapted_worker, ended, lines_of
@@ -26,7 +26,7 @@ from tests.core.worker.workers import wait_for_status
 from tests.support.distributions import Distribution, installed
 
 DECLARATION: Final = """
-from draftsman.settings.agents import AgentPlugin, AgentSettings
+from draftsman.settings.agents import AgentPlugin, AgentSettings, DemoCall
 
 
 class AcmeSettings(AgentSettings):
@@ -41,6 +41,7 @@ AGENT = AgentPlugin(
     settings=AcmeSettings,
     has_repo_config=True,
     no_repo_config=("ACME_SAFE",),
+    demo=DemoCall(provider="openai", tool="run"),
     table={
         "kind": "acme",
         "command": ("sh", "-c", 'cat > prompt.txt; echo "$ACME_SAFE$PYTHONPATH"'),
@@ -109,6 +110,7 @@ def test_the_keys_and_the_name_of_an_agent_are_those_of_its_package(package: Non
     assert agent.model_dump()["tone"] == "plain"
     assert profile({"agent_config": ["acme", "claude"]}).agent_config == ("acme", "claude")
     assert agent.repo_config_name == "acme"
+    assert next(iter(demo_calls())) == "acme"
     assert agent.with_repo_config().env == {"A": "1"}
     for kind, keys, problem in (
         ("acme", {"tnoe": 1}, "tnoe\n.*not permitted"),

@@ -16,12 +16,12 @@ from tests.support.cases import cases
 from tests.support.distributions import Distribution, channel_source, installed
 
 ROOT = Path(__file__).resolve().parents[3]
-OWN = ["forge", "pager", "slack", "trello", "web"]
-MAIL = Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, {"acme_mail": ""})
+OWN = ["forge", "mail", "pager", "slack", "trello", "web"]
+FAX = Distribution("acme-fax", "1.2", {"fax": "acme_fax:CHANNEL"}, {"acme_fax": ""})
 
 
-def _mail(source: str) -> Distribution:
-    return Distribution(MAIL.name, MAIL.version, MAIL.entries, {"acme_mail": source})
+def _fax(source: str) -> Distribution:
+    return Distribution(FAX.name, FAX.version, FAX.entries, {"acme_fax": source})
 
 
 def test_the_channels_of_draftsman_are_those_of_pyproject() -> None:
@@ -36,7 +36,8 @@ def test_the_channels_of_draftsman_are_those_of_pyproject() -> None:
 @cases("name", OWN)
 def test_what_a_channel_names_can_be_imported(name: str) -> None:
     channel = registry.channel(name)
-    for target in filter(None, [channel.bot]):
+    commands = [command.target for command in channel.commands]
+    for target in filter(None, [channel.bot, channel.doctor, channel.settings, *commands]):
         assert callable(plugins.resolve(target))
 
 
@@ -52,10 +53,10 @@ def test_declarations_import_nothing_heavy() -> None:
 
 
 def test_a_channel_of_another_package_is_found(tmp_path: Path) -> None:
-    with installed(tmp_path, _mail(channel_source("mail", "E-mail", table="mailbox"))):
-        mail = registry.channel("mail")
-        assert (mail.label, mail.table, mail.bot_label) == ("E-mail", "mailbox", "E-mail bot")
-        assert [channel.name for channel in registry.channels()] == sorted([*OWN, "mail"])
+    with installed(tmp_path, _fax(channel_source("fax", "Fax", table="mailbox"))):
+        fax = registry.channel("fax")
+        assert (fax.label, fax.table, fax.bot_label) == ("Fax", "mailbox", "Fax bot")
+        assert [channel.name for channel in registry.channels()] == sorted([*OWN, "fax"])
         assert list(registry.problems()) == []
 
 
@@ -65,16 +66,16 @@ def test_a_channel_of_another_package_is_found(tmp_path: Path) -> None:
         ("import nothing_of_this_name", "cannot be loaded: ModuleNotFoundError: No module named"),
         ("raise SystemExit('stop')", "cannot be loaded: SystemExit: stop"),
         ("OTHER = 1", "cannot be loaded: AttributeError: "),
-        ("CHANNEL = 1", "cannot be used: acme_mail:CHANNEL is no ChannelPlugin"),
+        ("CHANNEL = 1", "cannot be used: acme_fax:CHANNEL is no ChannelPlugin"),
         (channel_source("post"), "cannot be used: it is named 'post'"),
     ],
 )
 def test_a_broken_channel_is_named_and_harms_no_other(
     tmp_path: Path, source: str, problem: str
 ) -> None:
-    with installed(tmp_path, _mail(source)):
-        with pytest.raises(ConfigError, match=r"channel 'mail' of acme-mail 1\.2") as refused:
-            registry.channel("mail")
+    with installed(tmp_path, _fax(source)):
+        with pytest.raises(ConfigError, match=r"channel 'fax' of acme-fax 1\.2") as refused:
+            registry.channel("fax")
         assert problem in str(refused.value)
         assert [channel.name for channel in registry.channels()] == OWN
         assert [text for _, text in registry.problems()] == [str(refused.value)]
@@ -92,15 +93,15 @@ def test_the_name_of_a_channel_of_draftsman_cannot_be_taken(tmp_path: Path) -> N
 
 
 def test_two_packages_with_a_name_are_both_refused(tmp_path: Path) -> None:
-    other = Distribution("other-mail", "0.1", {"mail": "acme_mail:CHANNEL"})
-    with installed(tmp_path, _mail(channel_source("mail")), other):
+    other = Distribution("other-fax", "0.1", {"fax": "acme_fax:CHANNEL"})
+    with installed(tmp_path, _fax(channel_source("fax")), other):
         with pytest.raises(ConfigError, match="uninstall all but one") as refused:
-            registry.channel("mail")
-        assert "acme-mail 1.2 and other-mail 0.1" in str(refused.value)
+            registry.channel("fax")
+        assert "acme-fax 1.2 and other-fax 0.1" in str(refused.value)
         assert len(list(registry.problems())) == 2
         assert [channel.name for channel in registry.channels()] == OWN
 
 
 def test_an_unknown_channel_is_refused_with_the_known() -> None:
-    with pytest.raises(ConfigError, match="has the channel 'mail'; known: forge, pager, slack"):
-        registry.channel("mail")
+    with pytest.raises(ConfigError, match="channel 'fax'; known: forge, mail, pager, slack"):
+        registry.channel("fax")

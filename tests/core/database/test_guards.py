@@ -11,6 +11,7 @@ from draftsman.jobs.job import TERMINAL, Status
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
+from tests.support.cases import cases
 from tests.support.raw_jobs import STATE_COLUMNS
 from tests.support.statements import CHANGE, CONSISTENCY, refused, rows, run, value
 
@@ -41,7 +42,7 @@ IMMUTABLE = {
 }
 
 
-@pytest.mark.parametrize("column", IMMUTABLE)
+@cases("column", IMMUTABLE)
 async def test_the_request_of_a_job_is_immutable(
     make: Factory, conn: Connection, column: str
 ) -> None:

@@ -17,7 +17,7 @@ from draftsman.errors import SchemaOutdated
 from tests.support.distributions import CHANNEL, Distribution, channel_source, installed
 from tests.support.statements import rows, run, value
 
-SQL: Final = "acme_mail_sql"
+SQL: Final = "acme_fax_sql"
 BOXES: Final = "CREATE TABLE draftsman.mail_boxes (address text PRIMARY KEY);"
 COUNT: Final = """
 CREATE OR REPLACE FUNCTION draftsman.count_mail_boxes() RETURNS bigint
@@ -28,7 +28,7 @@ CREATE OR REPLACE FUNCTION draftsman.grant_mail() RETURNS void LANGUAGE sql AS $
 $$;
 """
 FILES: Final = {"0001_boxes": BOXES, "functions/boxes": COUNT}
-NAMES: Final = ["mail/0001_boxes", "functions/mail/channel", "functions/mail/boxes"]
+NAMES: Final = ["fax/0001_boxes", "functions/fax/channel", "functions/fax/boxes"]
 FACTS: Final = (
     "ChannelFacts(accounts='account', has_bot=True, takes_answers=True, person_target='^.*$')"
 )
@@ -48,10 +48,10 @@ def install(tmp_path: Path) -> Iterator[Install]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         more = f", migrations={SQL!r}, facts={facts}"
-        source = CHANNEL.format(name="mail", label="E-mail", more=more)
+        source = CHANNEL.format(name="fax", label="Fax", more=more)
         source = source.replace("import ChannelPlugin", "import ChannelFacts, ChannelPlugin")
-        entries = {"mail": "acme_mail:CHANNEL"}
-        package = Distribution("acme-mail", version, entries, {"acme_mail": source})
+        entries = {"fax": "acme_fax:CHANNEL"}
+        package = Distribution("acme-fax", version, entries, {"acme_fax": source})
         stack.enter_context(installed(folder, package))
 
     def remove() -> None:
@@ -81,8 +81,8 @@ async def test_a_package_is_migrated_after_draftsman(
     assert await migrate.warn_of_schema(empty_url) == frozenset()
     async with await psycopg.AsyncConnection.connect(empty_url) as conn:
         query = "SELECT package, version, has_bot, is_chat, person_target FROM draftsman.channels"
-        assert await rows(conn, f"{query} WHERE name = 'mail'") == [
-            ("acme-mail", "1.2", True, False, "^.*$")
+        assert await rows(conn, f"{query} WHERE name = 'fax'") == [
+            ("acme-fax", "1.2", True, False, "^.*$")
         ]
         for role, privilege, granted in (
             ("reader", "SELECT", True),
@@ -98,14 +98,14 @@ async def test_a_package_is_migrated_after_draftsman(
 async def test_the_printed_sql_applies_the_package(empty_url: str, install: Install) -> None:
     install()
     script = await migrate.script(empty_url)
-    assert [name for name, _ in script if "mail" in name] == NAMES
+    assert [name for name, _ in script if "fax" in name] == NAMES
     with psycopg.connect(empty_url) as conn:
         for _, sql in script:
             conn.execute(sql.encode())
     await migrate.check(empty_url)
     assert await migrate.migrate(empty_url) == []
-    (mail,) = [item for item in await migrate.packages(empty_url) if item.channel == "mail"]
-    assert mail.version == "1.2"
+    (fax,) = [item for item in await migrate.packages(empty_url) if item.channel == "fax"]
+    assert fax.version == "1.2"
 
 
 async def test_a_new_version_of_a_package_applies_what_it_adds(
@@ -116,12 +116,12 @@ async def test_a_new_version_of_a_package_applies_what_it_adds(
     more = {"0002_more": "ALTER TABLE draftsman.mail_boxes ADD COLUMN name text"}
     fewer = COUNT.replace("count_mail_boxes", "mail_box_count")
     install(FILES | more | {"functions/boxes": fewer}, "1.3", "ChannelFacts(is_chat=True)")
-    with pytest.raises(SchemaOutdated, match="mail/0002_more, functions/mail/channel, functions"):
+    with pytest.raises(SchemaOutdated, match="fax/0002_more, functions/fax/channel, functions"):
         await migrate.check(database_url)
-    names = ["mail/0002_more", "functions/mail/channel", "functions/mail/boxes"]
+    names = ["fax/0002_more", "functions/fax/channel", "functions/fax/boxes"]
     assert await migrate.migrate(database_url, reports.append) == names
     assert reports == ["DROP FUNCTION draftsman.count_mail_boxes()"]
-    query = "SELECT version, is_chat, accounts FROM draftsman.channels WHERE name = 'mail'"
+    query = "SELECT version, is_chat, accounts FROM draftsman.channels WHERE name = 'fax'"
     assert await rows(conn, query) == [("1.3", True, None)]
 
 
@@ -132,11 +132,11 @@ async def test_a_version_without_other_files_needs_no_migration(
     await migrate.migrate(database_url)
     install(version="1.2.1")
     await migrate.check(database_url)
-    (mail,) = [item for item in await migrate.packages(database_url) if item.channel == "mail"]
-    assert (mail.version, mail.installed) == ("1.2", "1.2.1")
+    (fax,) = [item for item in await migrate.packages(database_url) if item.channel == "fax"]
+    assert (fax.version, fax.installed) == ("1.2", "1.2.1")
     assert await migrate.migrate(database_url) == []
-    (mail,) = [item for item in await migrate.packages(database_url) if item.channel == "mail"]
-    assert mail.version == "1.2.1"
+    (fax,) = [item for item in await migrate.packages(database_url) if item.channel == "fax"]
+    assert fax.version == "1.2.1"
 
 
 async def test_the_tables_of_an_absent_package_are_kept(
@@ -152,8 +152,8 @@ async def test_the_tables_of_an_absent_package_are_kept(
     await migrate.check(database_url)
     assert await value(conn, "SELECT draftsman.count_mail_boxes()") == 1
     packages = {item.channel: item for item in await migrate.packages(database_url)}
-    assert (packages["mail"].package, packages["mail"].version) == ("acme-mail", "1.2")
-    assert packages["mail"].installed is None
+    assert (packages["fax"].package, packages["fax"].version) == ("acme-fax", "1.2")
+    assert packages["fax"].installed is None
     assert packages["slack"].installed == packages["slack"].version
     install()
     assert await migrate.migrate(database_url) == []
@@ -164,14 +164,14 @@ async def test_the_tables_of_an_absent_package_are_kept(
     [
         (
             FILES | {"0002_bad": "SELECT 1 / 0"},
-            "database error: division by zero in mail/0002_bad",
+            "database error: division by zero in fax/0002_bad",
         ),
         (
             FILES | {"functions/other": "CREATE OR REPLACE FUNCTION draftsman.now() RETURNS int"},
-            "redefines FUNCTION draftsman.now of draftsman in functions/mail/other",
+            "redefines FUNCTION draftsman.now of draftsman in functions/fax/other",
         ),
-        (FILES | {"0002_bad": "\ud800"}, "has no readable migrations in acme_mail_sql"),
-        ({}, "has no readable migrations in acme_mail_sql: No module named 'acme_mail_sql'"),
+        (FILES | {"0002_bad": "\ud800"}, "has no readable migrations in acme_fax_sql"),
+        ({}, "has no readable migrations in acme_fax_sql: No module named 'acme_fax_sql'"),
     ],
 )
 async def test_a_package_that_fails_is_named_and_changes_nothing(
@@ -190,17 +190,17 @@ async def test_a_package_that_fails_is_named_and_changes_nothing(
     else:
         install(files)
     applied = await migrate.migrate(empty_url, reports.append)
-    assert not [name for name in applied if "mail" in name]
+    assert not [name for name in applied if "fax" in name]
     (report,) = reports
-    assert report.startswith("channel 'mail' of acme-mail 1.2 ")
+    assert report.startswith("channel 'fax' of acme-fax 1.2 ")
     assert problem in report
-    with pytest.raises(SchemaOutdated, match=r"mail/0001_boxes|channel 'mail' of acme-mail 1\.2"):
+    with pytest.raises(SchemaOutdated, match=r"fax/0001_boxes|channel 'fax' of acme-fax 1\.2"):
         await migrate.check(empty_url)
     assert await migrate.check_compatible(empty_url) is None
-    assert await migrate.warn_of_schema(empty_url) == {"mail"}
+    assert await migrate.warn_of_schema(empty_url) == {"fax"}
     async with await psycopg.AsyncConnection.connect(empty_url) as conn:
         assert await value(conn, "SELECT to_regclass('draftsman.mail_boxes')") is None
-        assert await value(conn, "SELECT count(*) FROM draftsman.channels WHERE name = 'mail'") == 0
+        assert await value(conn, "SELECT count(*) FROM draftsman.channels WHERE name = 'fax'") == 0
 
 
 async def test_a_package_with_the_name_of_another_does_no_harm_to_it(
@@ -221,7 +221,7 @@ async def test_an_edited_file_of_a_package_is_its_own_problem(
     await migrate.migrate(database_url)
     install(FILES | {"0001_boxes": f"{BOXES}-- edited"})
     assert await migrate.migrate(database_url, reports.append) == []
-    text = "channel 'mail' of acme-mail 1.2: migration mail/0001_boxes was edited after it was"
+    text = "channel 'fax' of acme-fax 1.2: migration fax/0001_boxes was edited after it was"
     assert reports[0].startswith(text)
 
 
@@ -230,11 +230,11 @@ async def test_an_older_package_than_the_database_is_left_alone(
 ) -> None:
     install()
     await migrate.migrate(database_url)
-    await run(conn, "INSERT INTO draftsman.schema_migrations (name) VALUES ('mail/0009_later')")
+    await run(conn, "INSERT INTO draftsman.schema_migrations (name) VALUES ('fax/0009_later')")
     install(FILES | {"functions/boxes": f"{COUNT}-- older"}, "1.1")
     assert await migrate.migrate(database_url, reports.append) == []
     assert reports == [
-        "the database is newer than the channel 'mail' of acme-mail 1.1 (it has mail/0009_later)"
+        "the database is newer than the channel 'fax' of acme-fax 1.1 (it has fax/0009_later)"
     ]
     assert await migrate.check_compatible(database_url) is None
 
@@ -242,10 +242,10 @@ async def test_an_older_package_than_the_database_is_left_alone(
 async def test_the_channel_of_another_package_is_not_taken(
     database_url: str, conn: Connection, install: Install, reports: list[str]
 ) -> None:
-    await run(conn, "INSERT INTO draftsman.channels (name, package) VALUES ('mail', 'other-mail')")
+    await run(conn, "INSERT INTO draftsman.channels (name, package) VALUES ('fax', 'other-fax')")
     install()
     assert await migrate.migrate(database_url, reports.append) == []
     assert len(reports) == 1
-    assert "belongs to the package other-mail" in reports[0]
-    query = "SELECT package, has_bot FROM draftsman.channels WHERE name = 'mail'"
-    assert await rows(conn, query) == [("other-mail", False)]
+    assert "belongs to the package other-fax" in reports[0]
+    query = "SELECT package, has_bot FROM draftsman.channels WHERE name = 'fax'"
+    assert await rows(conn, query) == [("other-fax", False)]

@@ -80,7 +80,7 @@ INDEXES = {
 }
 
 
-@pytest.mark.parametrize("family", TEXTS)
+@cases("family", TEXTS)
 async def test_postgresql_can_plan_every_query_and_compiles_none(
     conn: Connection, family: str
 ) -> None:

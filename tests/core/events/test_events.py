@@ -16,6 +16,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import People
+from tests.support.cases import cases
 from tests.support.statements import rows, run, value
 
 S = Status
@@ -25,7 +26,7 @@ def _steps(events: list[Event]) -> list[tuple[str | None, str | None, str]]:
     return [(e.from_status, e.to_status, e.kind) for e in events if e.to_status is not None]
 
 
-@pytest.mark.parametrize("status", S)
+@cases("status", S)
 async def test_every_transition_of_a_job_has_an_event_of_its_kind(
     make: Factory, rt: Runtime, status: Status
 ) -> None:
@@ -45,7 +46,7 @@ async def test_every_transition_of_a_job_has_an_event_of_its_kind(
         assert after[2] == TRANSITIONS[S(str(after[0])), S(str(after[1]))]
 
 
-@pytest.mark.parametrize("status", S)
+@cases("status", S)
 async def test_version_is_the_number_of_status_events(
     make: Factory, rt: Runtime, status: Status
 ) -> None:

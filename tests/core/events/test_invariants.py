@@ -14,6 +14,7 @@ from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import People
+from tests.support.cases import cases
 from tests.support.queries import TEXTS, explain
 from tests.support.statements import rows, run
 
@@ -145,7 +146,7 @@ BREAK = {
 }
 
 
-@pytest.mark.parametrize("status", Status)
+@cases("status", Status)
 async def test_data_of_the_transitions_satisfies_the_invariants(
     make: Factory, rt: Runtime, status: Status
 ) -> None:

@@ -30,6 +30,7 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_question,
 )
+from tests.support.cases import cases
 from tests.support.clock import Clock
 
 S = Status
@@ -276,7 +277,7 @@ OWN: dict[str, Callable[[RunContext], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("call", OWN)
+@cases("call", OWN)
 async def test_a_handler_cannot_use_reserved_names(rt: Runtime, make: Factory, call: str) -> None:
     ctx = context(rt, await make.running())
     with pytest.raises(UsageError, match="reserved"):
@@ -347,8 +348,8 @@ WRITES: dict[str, Callable[[RunContext], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("cause", ["rescued", "claimed again", "canceled"])
-@pytest.mark.parametrize("write", WRITES)
+@cases("cause", ["rescued", "claimed again", "canceled"])
+@cases("write", WRITES)
 async def test_a_run_that_lost_its_lease_writes_nothing_and_is_notified(
     rt: Runtime, make: Factory, write: str, cause: str
 ) -> None:

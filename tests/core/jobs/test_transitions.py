@@ -13,6 +13,7 @@ from draftsman import resources
 from draftsman.database.database import Connection
 from draftsman.jobs.job import FUSED, INITIAL, LEASED, TERMINAL, TRANSITIONS, Status, steps
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 from tests.support.raw_jobs import insert_job
 from tests.support.statements import CHANGE, CONSISTENCY, TRANSITION, outcome, refused, run, value
 
@@ -89,7 +90,7 @@ EXCEPTION WHEN SQLSTATE 'DM001' THEN
 END $$"""
 
 
-@pytest.mark.parametrize("situation", SITUATIONS)
+@cases("situation", SITUATIONS)
 async def test_the_database_allows_exactly_the_transitions_of_the_table(
     make: Factory, conn: Connection, situation: str
 ) -> None:
@@ -252,7 +253,7 @@ async def test_a_waiting_job_has_open_questions_and_any_other_none(
         await run(conn, _UPDATE, _columns(number, S.RUNNING, after, 1))
 
 
-@pytest.mark.parametrize("status", S)
+@cases("status", S)
 async def test_a_job_is_inserted_queued_or_scheduled_only(
     make: Factory, conn: Connection, status: Status
 ) -> None:

@@ -131,7 +131,7 @@ IPV4 = ["127.0.0.1", "127.1", "0x7f000001", "2130706433", "0.0.0.0"]
 IPV6 = ["[::1]", "[::ffff:127.0.0.1]", "[::]"]
 
 
-@pytest.mark.parametrize("host", [*IPV4, *IPV6, "localhost", "LOCALHOST"])
+@cases("host", [*IPV4, *IPV6, "localhost", "LOCALHOST"])
 async def test_no_form_of_a_loopback_address_is_called(respx_mock: MockRouter, host: str) -> None:
     failure = await failing(client(), f"http://{host}/")
     assert (failure.code, classify(failure)) == ("address_refused", E.PERMANENT)
@@ -376,8 +376,8 @@ async def test_memory_is_bounded_for_any_response(site: FaultyServer) -> None:
         assert peak < 8 * 1024 * 1024, f"{path}: {peak:,}"
 
 
-@pytest.mark.parametrize("size", [0, 1, 64 * 1024, 200_000])
-@pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate", "raw", "identity", "twice"])
+@cases("size", [0, 1, 64 * 1024, 200_000])
+@cases("coding", ["gzip", "x-gzip", "deflate", "raw", "identity", "twice"])
 async def test_body_is_decompressed(respx_mock: MockRouter, coding: str, size: int) -> None:
     plain = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
     packed = {

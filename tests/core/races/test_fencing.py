@@ -79,7 +79,7 @@ def test_every_method_that_takes_a_lease_is_tried(service: type) -> None:
     assert fenced <= tried
 
 
-@pytest.mark.parametrize("write", FENCED)
+@cases("write", FENCED)
 async def test_a_rescued_run_writes_nothing_after_the_next_claim(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:
@@ -102,9 +102,7 @@ async def test_a_rescued_run_writes_nothing_after_the_next_claim(
     assert await rt.settlement.outcome(current, Done()) is Status.COMPLETED
 
 
-@pytest.mark.parametrize(
-    "write", sorted(FENCED.keys() - {"canceled", "start", "give_back", "progress"})
-)
+@cases("write", sorted(FENCED.keys() - {"canceled", "start", "give_back", "progress"}))
 async def test_the_owner_of_the_lease_can_write(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:

@@ -13,6 +13,7 @@ from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import FireStatus, Misfire, ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman_testing.people import People
+from tests.support.cases import cases
 from tests.support.clock import Clock
 
 REQUEST = {"type": "http_request", "payload": {"url": "https://example.org/"}}
@@ -39,7 +40,7 @@ async def test_a_schedule_is_stored_with_its_next_occurrence(rt: Runtime, owner:
         await rt.schedules.add(spec(), owner)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "problem"),
     [
         ({"name": "a b"}, "allowed: letters"),

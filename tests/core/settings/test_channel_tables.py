@@ -22,13 +22,13 @@ from typing import Annotated
 from pydantic import AfterValidator
 from draftsman.settings.section import ChannelSection, Section
 
-class MailSettings(ChannelSection):
+class FaxSettings(ChannelSection):
     table = "mailbox"
     host: str
     port: int = 25
 
-class MailAccount(Section):
-    mail: Annotated[str, AfterValidator(str.lower)] | None = None
+class FaxAccount(Section):
+    fax: Annotated[str, AfterValidator(str.lower)] | None = None
 
 class Wrong(ChannelSection):
     table = "worker"
@@ -37,14 +37,14 @@ class Wrong(ChannelSection):
 
 def package(**fields: object) -> Distribution:
     """Return the package of a channel with a table and an account."""
-    parts = {"settings": "acme_settings:MailSettings", "account": "acme_settings:MailAccount"}
-    source = channel_source("mail", "Mail", table="mailbox", **{**parts, **fields})
-    modules = {"acme_mail": source, "acme_settings": SETTINGS}
-    return Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, modules)
+    parts = {"settings": "acme_settings:FaxSettings", "account": "acme_settings:FaxAccount"}
+    source = channel_source("fax", "Fax", table="mailbox", **{**parts, **fields})
+    modules = {"acme_fax": source, "acme_settings": SETTINGS}
+    return Distribution("acme-fax", "1.2", {"fax": "acme_fax:CHANNEL"}, modules)
 
 
 @pytest.fixture
-def mail(tmp_path: Path) -> Iterator[None]:
+def fax(tmp_path: Path) -> Iterator[None]:
     with installed(tmp_path / "packages", package()):
         yield
 
@@ -60,30 +60,30 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
-@pytest.mark.usefixtures("mail")
+@pytest.mark.usefixtures("fax")
 def test_a_package_adds_a_table_and_an_account(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_MAILBOX__PORT", "587")
-    settings = load(write('[mailbox]\nhost = "a"\n[people.anna]\nmail = "Anna@example.org"\n'))
-    table = channel_tables.section_of(settings, "mail")
+    settings = load(write('[mailbox]\nhost = "a"\n[people.anna]\nfax = "Anna@example.org"\n'))
+    table = channel_tables.section_of(settings, "fax")
     assert (table.host, table.port) == ("a", 587)
-    assert settings.people["anna"].accounts == {"mail": ("anna@example.org",)}
+    assert settings.people["anna"].accounts == {"fax": ("anna@example.org",)}
     policy = configured_policy(settings)
-    assert policy.people["anna"].has_account("mail", "anna@example.org")
+    assert policy.people["anna"].has_account("fax", "anna@example.org")
 
 
-@pytest.mark.usefixtures("mail")
+@pytest.mark.usefixtures("fax")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[mailbox]\nport = 1", "mailbox.host: "),
         ('[mailbox]\nhost = "a"\npost = 1', "allowed here: host, port"),
-        ("[mail]", "allowed here: agents, .*mailbox"),
-        ("[people.anna]\nfax = 1", "allowed here: forge, .*mail, pager"),
+        ("[fax]", "allowed here: agents, .*mailbox"),
+        ("[people.anna]\ntelex = 1", "allowed here: fax, forge, .*mail, pager"),
         (
-            "[people.a]\nmail = 'x@y.z'\n[people.b]\nmail = 'X@y.z'",
-            "people.a and people.b have the same mail: 'x@y.z'",
+            "[people.a]\nfax = 'x@y.z'\n[people.b]\nfax = 'X@y.z'",
+            "people.a and people.b have the same fax: 'x@y.z'",
         ),
     ],
 )
@@ -94,10 +94,10 @@ def test_a_wrong_key_or_value_of_a_package_is_refused(
         load(write(text))
 
 
-@pytest.mark.usefixtures("mail")
+@pytest.mark.usefixtures("fax")
 def test_an_account_that_is_written_differently_is_validated_each_time(write: Write) -> None:
     for account, has_stamp in (("Anna@example.org", False), ("anna@example.org", True)):
-        config = write(f"[people.anna]\nmail = '{account}'\n")
+        config = write(f"[people.anna]\nfax = '{account}'\n")
         digest = basic_settings.digest(config)
         assert digest is not None
         people = load(config).people.items()
@@ -112,9 +112,9 @@ def test_an_account_that_is_written_differently_is_validated_each_time(write: Wr
     ("fields", "problem"),
     [
         ({"settings": "acme_settings:Gone"}, "cannot be loaded: AttributeError"),
-        ({"settings": "acme_settings:MailAccount"}, "is no ChannelSection"),
+        ({"settings": "acme_settings:FaxAccount"}, "is no ChannelSection"),
         ({"settings": "acme_settings:Wrong"}, r"its table is \[worker\]"),
-        ({"account": "acme_settings:MailSettings"}, "an account is a single field, mail"),
+        ({"account": "acme_settings:FaxSettings"}, "an account is a single field, fax"),
         ({"account": "acme_nothing:X"}, "cannot be loaded: ModuleNotFoundError"),
     ],
 )
@@ -123,22 +123,22 @@ def test_a_wrong_part_is_named_and_harms_no_other(
 ) -> None:
     tokens = "[slack]\nbot_token.env = 'B'\napp_token.env = 'A'\n"
     with installed(tmp_path / "packages", package(**fields)):
-        settings = load(write(f"{tokens}[mail]\nx = 1\n[people.anna]\nmail = 'A'\nslack = 'U1'\n"))
+        settings = load(write(f"{tokens}[fax]\nx = 1\n[people.anna]\nfax = 'A'\nslack = 'U1'\n"))
         assert SlackSettings.of(settings) is not None
         assert settings.people["anna"].accounts["slack"] == ("U1",)
         [(plugin, text)] = channel_tables.problems(Settings)
-        assert (plugin.package, plugin.version) == ("acme-mail", "1.2")
-        assert "channel 'mail' of acme-mail 1.2" in text
+        assert (plugin.package, plugin.version) == ("acme-fax", "1.2")
+        assert "channel 'fax' of acme-fax 1.2" in text
         with pytest.raises(ConfigError, match=problem):
             raise ConfigError(text)
 
 
 def test_a_package_that_cannot_be_imported_keeps_its_table(tmp_path: Path, write: Write) -> None:
-    broken = Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, {"acme_mail": "1 / 0"})
+    broken = Distribution("acme-fax", "1.2", {"fax": "acme_fax:CHANNEL"}, {"acme_fax": "1 / 0"})
     with installed(tmp_path / "packages", broken):
-        settings = load(write("[mail]\nhost = 'a'\n"))
-        with pytest.raises(ConfigError, match=r"channel 'mail' of acme-mail 1\.2 cannot be loaded"):
-            channel_tables.section_of(settings, "mail")
+        settings = load(write("[fax]\nhost = 'a'\n"))
+        with pytest.raises(ConfigError, match=r"channel 'fax' of acme-fax 1\.2 cannot be loaded"):
+            channel_tables.section_of(settings, "fax")
 
 
 def test_channels_are_found_only_if_a_table_or_an_account_is_of_one(write: Write) -> None:

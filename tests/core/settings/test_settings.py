@@ -151,7 +151,7 @@ class TestRefusals:
             ("[worker]\nslotz = 3", ["unknown key 'worker.slotz'", "prefetch, queues, slots"]),
             (
                 "[people.anna]\nrolez = []",
-                ["'people.anna.rolez'", "login, pager, quiet_hours, roles"],
+                ["'people.anna.rolez'", "login, mail, pager, quiet_hours, roles"],
             ),
             ("[people.anna]\nquiet_hours = '25:00-7:00'", ["anna.quiet_hours is '25:00-7:00'"]),
             ("[questions]\nquiet_hours = '07:00-07:00'", ["questions.quiet_hours is", "never end"]),

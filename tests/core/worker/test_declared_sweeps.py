@@ -27,7 +27,8 @@ def declared() -> list[str]:
     return [
         ast.literal_eval(keyword.value)
         for path in CORE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if f"{Sweep.__name__}(" in (source := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == Sweep.__name__

@@ -54,7 +54,7 @@ async def test_a_job_starts_when_its_parents_have_completed(
     assert [work.number for work in await claim(conn, make)] == [child]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("on", "end", "starts"),
     [
         ("success", "completed", True),
@@ -72,7 +72,7 @@ async def test_a_job_starts_when_its_parents_have_completed(
         ("any", "canceled", True),
     ],
 )
-@pytest.mark.parametrize("ended", [False, True], ids=["later", "before"])
+@cases("ended", [False, True], ids=["later", "before"])
 async def test_a_condition_is_met_or_cancels_the_child(
     rt: Runtime, make: Factory, conn: Connection, on: str, end: str, starts: bool, ended: bool
 ) -> None:

@@ -19,6 +19,7 @@ from draftsman_testing.factories import Factory
 from draftsman_tui.cli import main
 from draftsman_tui.cli.command_index import FILE
 from tests.support.cases import cases
+from tests.support.distributions import Distribution, installed
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal, process
 from tests.tui.cli.write_index import declared
 
@@ -275,3 +276,34 @@ async def test_ctrl_c_ends_a_following_command(
     screen.type("\x03")
     assert screen.end() == 130
     assert "Traceback" not in screen.screen
+
+
+MAIL = """
+import click
+from draftsman.channels.plugin import ChannelCommand, ChannelPlugin
+
+def command(name, target):
+    return ChannelCommand(name=name, summary="Manage mailboxes.", target=f"acme_mail:{target}")
+
+@click.command("mailboxes")
+@click.pass_obj
+def mailboxes(app):
+    click.echo(f"for {type(app).__name__}")
+
+CHANNEL = ChannelPlugin(
+    name="mail", label="E-mail",
+    commands=(command("mailboxes", "mailboxes"), command("broken", "CHANNEL"),
+              command("jobs", "mailboxes")),
+)
+"""
+
+
+async def test_a_channel_adds_commands(cli: Cli, tmp_path: Path) -> None:
+    mail = Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, {"acme_mail": MAIL})
+    with installed(tmp_path / "packages", mail):
+        assert "  mailboxes   Manage mailboxes." in (await cli("--help")).out
+        assert (await cli("mailboxes")).out == "for App\n"
+        broken = await cli("broken")
+        broken.refused(2, "channel 'mail' of acme-mail 1.2 cannot be used", "no click.Command")
+        assert "List jobs" in (await cli("jobs", "--help")).out
+    (await cli("mailboxes")).refused(2, "unknown command 'mailboxes'")

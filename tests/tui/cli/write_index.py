@@ -11,19 +11,21 @@ from importlib import import_module
 from draftsman_tui import cli
 from draftsman_tui.cli.app import REGISTRY
 from draftsman_tui.cli.command_index import FILE
+from draftsman_tui.cli.main import channel_commands
 
 
 def declared() -> list[str]:
     """Return a row for each command, by name: name, module, section and summary."""
     for module in pkgutil.walk_packages(cli.__path__, f"{cli.__name__}."):
         import_module(module.name)
+    of_channels = channel_commands()
     return sorted(
         "\t".join(
             (name, command.callback.__module__, section, (command.help or "").splitlines()[0])
         )
         for section, commands in REGISTRY.items()
         for name, command in commands.items()
-        if command.callback is not None
+        if command.callback is not None and name not in of_channels
     )
 
 

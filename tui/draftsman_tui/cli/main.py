@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from draftsman.errors import DatabaseUnreachable, DraftsmanError, InvalidDatabaseUrl
+from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, InvalidDatabaseUrl
 from draftsman.formats.invisible import one_line
 from draftsman.processes import early_signals
 from draftsman.processes.hardening import deny_inspection
@@ -32,6 +32,8 @@ from draftsman_tui.terminal.output import CommandOutput
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from draftsman.channels.plugin import ChannelCommand
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -56,16 +58,19 @@ class Commands(Group):
                 CommandOutput().write(ctx.get_help() + "\n")
                 ctx.exit()
             args = [*args[1:], "--help"]
-        return super().resolve_command(ctx, [ALIASES.get(args[0], args[0]), *args[1:]])
+        args = [ALIASES.get(args[0], args[0]), *args[1:]]
+        if args[0] in COMMANDS:  # channels are not looked for
+            return click.Group.resolve_command(self, ctx, args)
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all command names in the order of the help."""
-        return list(COMMANDS)
+        return [*COMMANDS, *channel_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a command, which registers it."""
         if cmd_name not in COMMANDS:
-            return None
+            return _channel_command(cmd_name)
         module, section, _ = COMMANDS[cmd_name]
         import_module(module)
         return REGISTRY[section][cmd_name]
@@ -78,6 +83,10 @@ class Commands(Group):
                 for name, command in COMMANDS.items()
                 if command.section == section
             ]
+            if section == "Setup":
+                rows += [
+                    (name, command.summary) for name, (_, command) in channel_commands().items()
+                ]
             with formatter.section(section):
                 formatter.write_dl(rows)
 
@@ -85,12 +94,40 @@ class Commands(Group):
         """Complete the names of commands, without importing them."""
         from click.shell_completion import CompletionItem
 
+        added = {name: command.summary for name, (_, command) in channel_commands().items()}
+        summaries = {name: command.summary for name, command in COMMANDS.items()} | added
         commands = [
-            CompletionItem(name, help=command.summary)
-            for name, command in COMMANDS.items()
+            CompletionItem(name, help=summary)
+            for name, summary in summaries.items()
             if name.startswith(incomplete)
         ]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+def channel_commands() -> dict[str, tuple[str, ChannelCommand]]:
+    """Return the commands that channels add by name, each with the name of its channel."""
+    from draftsman.channels import registry
+
+    return {
+        command.name: (channel.name, command)
+        for channel in registry.channels()
+        for command in channel.commands
+        if command.name not in COMMANDS
+    }
+
+
+def _channel_command(name: str) -> click.Command | None:
+    """Import the command of a channel; raises ConfigError, which names its package."""
+    if name not in (commands := channel_commands()):
+        return None
+    from draftsman import plugins
+
+    channel, declared = commands[name]
+    plugin = plugins.find(plugins.CHANNELS, channel)
+    command = plugins.load_part(plugin, declared.target)
+    if not isinstance(command, click.Command):
+        raise ConfigError(f"{plugin} cannot be used: {declared.target} is no click.Command")
+    return command
 
 
 def _version(ctx: click.Context, _: click.Parameter, enabled: bool) -> None:

@@ -38,7 +38,7 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
         *indented(sections.detail_lines(question)),
         *_diff(question, review),
         *indented(sections.choice_lines(question)),
-        *indented(sections.escalation_lines(question, reader)),
+        *indented(sections.note_lines(question, reader)),
         *indented(sections.attention_lines(of_question, reader)),
         answer_command(question),
     ]

@@ -46,7 +46,12 @@ from draftsman.deliveries.message_text import (
     shown_error,
     state_text,
 )
-from draftsman.deliveries.question_text import missing_diff, resolution_spans, title_before
+from draftsman.deliveries.question_text import (
+    missing_diff,
+    question_notes,
+    resolution_spans,
+    title_before,
+)
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
 from draftsman.formats.amounts import counted
 from draftsman.formats.times import span
@@ -157,6 +162,7 @@ def _context(snippet: str, show: Command) -> Iterator[Part]:
 
 def _conditions(question: Question) -> Iterator[Text]:
     """Yield what holds for the answer, and how to give it."""
+    yield from ((note,) for note in question_notes(question))
     if missing := missing_diff(question):
         yield (missing,)
     if question.kind is QuestionKind.APPROVAL and question.quorum > 1:

@@ -67,25 +67,13 @@ class NewQuestion:
         """Return the columns of the question; `owners` are those of its ladder."""
         item = self.item
         ladder = self.ladder
-        return {
+        return dict(item) | {
             "place": position,
-            "key": item.key,
-            "kind": item.kind,
-            "text": item.text,
             "choices": [choice.model_dump() for choice in item.choices],
-            "freeform": item.freeform,
-            "context": item.context,
             "approvers": list(self.approvers),
-            "quorum": item.quorum,
-            "on_expire": item.on_expire,
-            "default": item.default,
-            "on_deny": item.on_deny,
             "digest": item.digest,
-            "action": item.action,
             "expires_in": self.expires_in,
             "escalate_to": self.escalate_to,
-            "critical": item.critical,
-            "is_permission": item.is_permission,
             "ladder": None if ladder is None else ladder.name,
             "steps": list(ladder.steps) if ladder else [],
             "owners": list(owners),

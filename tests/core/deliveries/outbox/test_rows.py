@@ -22,6 +22,7 @@ from draftsman_testing.outbox import (
     send_all,
 )
 from draftsman_testing.people import People
+from tests.support.cases import cases
 from tests.support.statements import CHANGE, refused, rows, run
 
 PATHS = {
@@ -41,7 +42,7 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("status", Status)
+@cases("status", Status)
 async def test_a_job_has_deliveries_for_its_targets_only(
     make: Factory, rt: Runtime, status: Status
 ) -> None:

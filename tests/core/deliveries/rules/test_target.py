@@ -13,7 +13,7 @@ from draftsman.forges.issue_target import IssueTarget
 from tests.support.cases import cases
 from tests.support.distributions import Distribution, installed
 
-CHANNELS = "forge:NAME/OWNER/REPO#NUMBER, slack:CHANNEL or trello:CARD"
+CHANNELS = "forge:NAME/OWNER/REPO#NUMBER, mail:ADDRESS, slack:CHANNEL or trello:CARD"
 
 
 @cases(
@@ -39,7 +39,7 @@ def test_a_thread_in_slack_is_a_ts(thread: str) -> None:
         parse(f"slack:C012/{thread}")
 
 
-@cases("text", ["", "slack", "slack:", "log:x", "mail:a", "webhook:a/b", "pager:ops", "x" * 600])
+@cases("text", ["", "slack", "slack:", "log:x", "fax:a", "webhook:a/b", "pager:ops", "x" * 600])
 def test_an_invalid_target_is_refused(text: str) -> None:
     with pytest.raises(
         UsageError,
@@ -80,21 +80,21 @@ def parse(address):
     return address.lower(), None
 
 CHANNEL = ChannelPlugin(
-    name="mail", label="E-mail", target=TargetSyntax(form="mail:ADDRESS", parse=parse)
+    name="fax", label="Fax", target=TargetSyntax(form="fax:ADDRESS", parse=parse)
 )
 """
-    mail = Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, {"acme_mail": source})
-    with installed(tmp_path, mail):
-        assert parse_target("mail:Anna@example.org") == ("mail", "anna@example.org", None)
-        with pytest.raises(UsageError, match=r"'mail:anna': use an address"):
-            parse_target("mail:anna")
-        with pytest.raises(UsageError, match="NUMBER, mail:ADDRESS, slack:CHANNEL or"):
-            parse_target("fax:1")
+    fax = Distribution("acme-fax", "1.2", {"fax": "acme_fax:CHANNEL"}, {"acme_fax": source})
+    with installed(tmp_path, fax):
+        assert parse_target("fax:Anna@example.org") == ("fax", "anna@example.org", None)
+        with pytest.raises(UsageError, match=r"'fax:anna': use an address"):
+            parse_target("fax:anna")
+        with pytest.raises(UsageError, match="webhook:NAME, fax:ADDRESS, forge:"):
+            parse_target("telex:1")
 
 
 def test_a_target_of_a_broken_package_names_it(tmp_path: Path) -> None:
-    mail = Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, {"acme_mail": "1 / 0"})
-    with installed(tmp_path, mail):
-        with pytest.raises(UsageError, match=r"'mail:anna': channel 'mail' of acme-mail 1\.2"):
-            parse("mail:anna")
+    fax = Distribution("acme-fax", "1.2", {"fax": "acme_fax:CHANNEL"}, {"acme_fax": "1 / 0"})
+    with installed(tmp_path, fax):
+        with pytest.raises(UsageError, match=r"'fax:anna': channel 'fax' of acme-fax 1\.2"):
+            parse("fax:anna")
         assert parse("slack:C0NEW").name == "slack:C0NEW"

@@ -13,12 +13,13 @@ from draftsman.runtime import Runtime
 from draftsman.text import humanize
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import People
+from tests.support.cases import cases
 
 AT_ONCE = sorted({*Status} - TERMINAL - {Status.RUNNING}, key=str)
 
 
-@pytest.mark.parametrize("status", AT_ONCE, ids=str)
-@pytest.mark.parametrize("force", [False, True], ids=["", "forced"])
+@cases("status", AT_ONCE, ids=str)
+@cases("force", [False, True], ids=["", "forced"])
 async def test_a_job_that_does_not_run_is_canceled_at_once(
     make: Factory, rt: Runtime, people: People, status: Status, force: bool
 ) -> None:

@@ -16,6 +16,7 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import OnExpire
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
+from tests.support.cases import cases
 from tests.support.clock import Clock
 
 REASONS = {
@@ -31,7 +32,7 @@ REASONS = {
 REASONS[Status.EXPIRED] = "expired"
 
 
-@pytest.mark.parametrize("status", Status)
+@cases("status", Status)
 async def test_every_status_has_a_reason_and_a_next_step(
     make: Factory, rt: Runtime, status: Status
 ) -> None:

@@ -103,7 +103,7 @@ def test_valid_payloads_are_accepted(type: str) -> None:
         (
             "send_notification",
             {"text": "a", "targets": ["none"]},
-            "'none' is not a target; use log, webhook:NAME, forge:NAME/OWNER/REPO#NUMBER, sl",
+            "'none' is not a target; use log, webhook:NAME, forge:NAME/OWNER/REPO#NUMBER, ma",
         ),
     ],
     ids=str,

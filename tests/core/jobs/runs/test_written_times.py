@@ -14,6 +14,7 @@ from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 from tests.support.statements import value
 
 Step = Callable[[Runtime, Claim, ClaimedJob], Awaitable[Any]]
@@ -37,7 +38,7 @@ NOW = "SELECT draftsman.now()"
 """The time of a statement, which the next transaction writes at the earliest."""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("step", "is_running"),
     [*((step, False) for step in STARTS.values()), *((step, True) for step in ENDS.values())],
     ids=[*(f"claimed: {name}" for name in STARTS), *(f"running: {name}" for name in ENDS)],

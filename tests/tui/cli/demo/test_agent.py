@@ -17,12 +17,11 @@ from draftsman.database.embedded.layout import MAJOR
 from draftsman.errors import SchemaOutdated, UsageError
 from draftsman.questions.answer import Verdict
 from draftsman.settings import Settings
-from draftsman.settings.agents import AgentSettings, known_table
+from draftsman.settings.agents import AgentSettings, demo_calls, known_table
 from draftsman.settings.llm import GatewaySettings
 from draftsman.settings.sandbox import SandboxSettings
 from draftsman_testing.channel.samples import question
 from draftsman_tui.cli.demo.agent import (
-    ENTRIES,
     SUMMARY,
     UNCHANGED,
     DemoModel,
@@ -35,7 +34,8 @@ from draftsman_tui.terminal.output import CommandOutput
 from tests.support.cases import cases
 
 TURN = {"tool": "exec_command", "args": {}}
-KINDS = {name: known_table(name)["kind"] for name in ENTRIES}
+CALLS = demo_calls()
+KINDS = {name: known_table(name)["kind"] for name in CALLS}
 
 
 def settings(**agents: dict[str, Any]) -> Settings:
@@ -48,7 +48,7 @@ def settings(**agents: dict[str, Any]) -> Settings:
     )
 
 
-@cases("name", ENTRIES)
+@cases("name", CALLS)
 def test_a_known_agent_gets_a_scripted_model_behind_a_gateway(name: str) -> None:
     table = {"kind": KINDS[name], "command": [sys.executable]}
     with demo_agent(settings(**{name: table}), name) as env:
@@ -56,8 +56,11 @@ def test_a_known_agent_gets_a_scripted_model_behind_a_gateway(name: str) -> None
         gateway = json.loads(env["DRAFTSMAN_GATEWAYS"])[agent["gateway"]]
     assert agent["command"][0] == sys.executable
     assert not agent["network"]
-    assert gateway["provider"] == ENTRIES[name].provider
+    assert gateway["provider"] == CALLS[name].provider
     assert gateway["base_url"].startswith("http://127.0.0.1:")
+    texts = env["DRAFTSMAN_AGENTS"]
+    assert "{model}" not in texts
+    assert "{command}" not in texts
 
 
 def test_an_agent_with_a_gateway_of_its_own_keeps_its_model() -> None:

@@ -20,6 +20,7 @@ from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import until
 from tests.core.worker.workers import running_worker, runtime_with
+from tests.support.cases import cases
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
 
@@ -209,7 +210,7 @@ async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> No
     assert [job["number"] for job in document] == [gate.number, asked.number]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "message"),
     [
         (["--status", "lost"], "unknown status 'lost'; available: waiting, paused, scheduled"),

@@ -42,4 +42,4 @@ async def test_a_code_is_valid_for_15_minutes_and_only_the_newest(
 async def test_people_of_the_configuration_are_listed(cli: Cli, rt: Runtime) -> None:
     listing = (await cli("people", "list", "--json")).json
     assert set(listing) == {"people", "links"}
-    (await cli("people", "unlink", "anna")).refused(2, "use slack:ID or trello:ID")
+    (await cli("people", "unlink", "anna")).refused(2, "use CHANNEL:ID")

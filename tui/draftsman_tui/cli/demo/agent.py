@@ -7,7 +7,6 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,19 +39,6 @@ MODEL: Final = "scripted"
 GATEWAY: Final = "demo"
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """What a known agent needs for the scripted model: API, tool, arguments and settings."""
-
-    provider: str
-    tool: str | None = None
-    """None: an agent without tools, which reads edits in the text of its model."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    command: tuple[str, ...] = ()
-    """Arguments after the command of the agent."""
-    env: Mapping[str, str] | None = None
-
-
 class DemoModel(ScriptedModel):
     """A model that makes its call again when the adapter asks for it, as after a kill."""
 
@@ -65,49 +51,15 @@ class DemoModel(ScriptedModel):
         return super().turn(results, conversation)
 
 
-_OPENCODE: Final = {
-    "model": f"demo/{MODEL}",
-    "small_model": f"demo/{MODEL}",
-    "provider": {
-        "demo": {
-            "npm": "@ai-sdk/openai-compatible",
-            "options": {"baseURL": "{gateway_url}/v1", "apiKey": "{gateway_token}"},
-            "models": {MODEL: {"name": MODEL}},
-        }
-    },
-}
-_DESCRIBED: Final = {"command": COMMAND, "description": "Remove an unused import"}
-ENTRIES: Final[Mapping[str, _Entry]] = {
-    "claude": _Entry("anthropic", "Bash", _DESCRIBED),
-    "codex": _Entry("openai", "exec_command", {"cmd": COMMAND}, command=("-c", f'model="{MODEL}"')),
-    "opencode": _Entry(
-        "openai",
-        "bash",
-        _DESCRIBED,
-        env={
-            "OPENCODE_CONFIG_CONTENT": json.dumps(_OPENCODE),
-            "OPENCODE_DISABLE_MODELS_FETCH": "1",
-        },
-    ),
-    "qwen": _Entry(
-        "openai",
-        "run_shell_command",
-        {**_DESCRIBED, "is_background": False},
-        env={"OPENAI_MODEL": MODEL},
-    ),
-    "gemini": _Entry("google", "run_shell_command", {**_DESCRIBED, "is_background": False}),
-    "goose": _Entry("openai", "shell", {"command": COMMAND}, env={"GOOSE_MODEL": MODEL}),
-    "aider": _Entry("openai", command=("--model", f"openai/{MODEL}")),
-}
-"""Agents with a script, by name."""
-
-
 def find_agent(settings: Settings) -> str:
     """Return the first coding agent whose program is installed; raises UsageError."""
-    for name in ENTRIES:
+    from draftsman.settings.agents import demo_calls
+
+    calls = demo_calls()
+    for name in calls:
         if _problem(settings, name) is None:
             return name
-    names = ", ".join(ENTRIES)
+    names = ", ".join(calls)
     raise UsageError(f"no coding agent is installed here; install one of them: {names}")
 
 
@@ -120,26 +72,29 @@ def demo_agent(settings: Settings, name: str) -> Iterator[dict[str, str]]:
     """
     if (problem := _problem(settings, name)) is not None:
         raise UsageError(f"the agent {name} cannot run here: {problem}")
+    from draftsman.settings.agents import demo_calls
+
     configured = settings.agents.get(name)
     if configured is not None and configured.gateway is not None:
         yield {}
         return
-    entry = ENTRIES.get(name)
-    if entry is None:
-        names = ", ".join(ENTRIES)
+    calls = demo_calls()
+    if name not in calls:
+        names = ", ".join(calls)
         raise UsageError(
             f"there is no scripted model for the agent {name}, only for {names};"
             f" set [agents.{name}] gateway to use a model"
         )
     agent = _agent(settings, name)
-    turn: Turn = {"tool": entry.tool, "args": dict(entry.arguments)}
-    script = [{"text": f"{SUMMARY}\n\n{EDIT}"}] if entry.tool is None else [turn, {"text": SUMMARY}]
+    call = calls[name]
+    turn: Turn = {"tool": call.tool, "args": filled(call.arguments)}
+    script = [{"text": f"{SUMMARY}\n\n{EDIT}"}] if call.tool is None else [turn, {"text": SUMMARY}]
     with scripted_model(script, DemoModel) as model:
-        base = model.url if entry.provider == "openai" else model.url.removesuffix("/v1")
-        gateway = {"provider": entry.provider, "base_url": base}
+        base = model.url if call.provider == "openai" else model.url.removesuffix("/v1")
+        gateway = {"provider": call.provider, "base_url": base}
         table: dict[str, Any] = {
-            "command": [*agent.command, *entry.command],
-            "env": {**agent.env, **(entry.env or {})},
+            "command": [*agent.command, *filled(call.command)],
+            "env": {**agent.env, **filled(call.env)},
             "gateway": GATEWAY,
             "network": False,
         }
@@ -149,6 +104,18 @@ def demo_agent(settings: Settings, name: str) -> Iterator[dict[str, str]]:
             "DRAFTSMAN_GATEWAYS": json.dumps({GATEWAY: gateway}),
             "DRAFTSMAN_PRICES": json.dumps({"*": price}),
         }
+
+
+def filled(value: Any) -> Any:
+    """Return a part of a call with the command of the demo and the name of its model."""
+    match value:
+        case str():
+            return value.replace("{command}", COMMAND).replace("{model}", MODEL)
+        case Mapping():
+            return {key: filled(item) for key, item in value.items()}
+        case tuple():
+            return tuple(map(filled, value))
+    return value
 
 
 def _agent(settings: Settings, name: str) -> Any:
@@ -164,8 +131,9 @@ def _problem(settings: Settings, name: str) -> str | None:
     """Return why a run could not start the agent; None if it could."""
     from draftsman.sandbox import mode_detection
     from draftsman.sandbox.processes.agent_check import check_agent
+    from draftsman.settings.agents import demo_calls
 
-    if name not in settings.agents and name not in ENTRIES:
+    if name not in settings.agents and name not in demo_calls():
         return f"it is not configured; add [agents.{name}] to the configuration"
     try:
         mode = mode_detection.choose_mode(settings.sandbox)

@@ -174,7 +174,7 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
         number = await number_of(rt, job[0])
         reason = await rt.read_model.why(number)
         attention = [*(await rt.acknowledgments.attention([number])).values()]
-        asked_so_far = [] if job[1] is None else (await rt.questions.of_job(number))[0]
+        asked_so_far = (await rt.questions.of_job(number))[0]
     if job[1] is not None and job[1] not in {item.ordinal for item in asked_so_far}:
         raise NotFound(
             f"there is no question {question_name(number, job[1])}; see: draftsman questions"
@@ -192,11 +192,14 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     app.out.print(styled(f"  {reason.next_step}", "dim"))
     if not attention:
         return
-    from draftsman.jobs.details.sections.questions import attention_lines
+    from draftsman.jobs.details.sections.questions import attention_lines, note_lines
     from draftsman_tui.common.sections import indented, reader_at
 
+    reader = reader_at()
+    by_ordinal = {question.ordinal: question for question in asked_so_far}
     for question in attention:
-        lines = [*indented(attention_lines(question, reader_at()))]
+        lines = [*indented(note_lines(by_ordinal[question.question], reader))]
+        lines += indented(attention_lines(question, reader))
         if len(attention) > 1 and lines:
             app.out.print(styled(f"  {question.name}", "bold"))
         app.out.print(*lines)

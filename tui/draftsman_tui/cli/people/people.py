@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.actions import maintenance as actions
+from draftsman.channels import CHANNEL_NAME
 from draftsman.entities.people import LINKS, PEOPLE, person_row
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
@@ -149,10 +150,8 @@ async def unlink(app: App, identity: str) -> None:
     A login at a forge keeps its person, and belongs to the next account that acts under it.
     """
     name, _, id = identity.partition(":")
-    if name not in ("slack", "trello", "forge") or not id:
-        raise UsageError(
-            f"{identity[:60]!r}: use slack:ID or trello:ID, as in people list, or forge:FORGE:LOGIN"
-        )
+    if not id or not CHANNEL_NAME.fullmatch(name):
+        raise UsageError(f"{identity[:60]!r}: use CHANNEL:ID, as in people list")
     if name == "forge":
         id = id.casefold()
     async with app.runtime() as rt:

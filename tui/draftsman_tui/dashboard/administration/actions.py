@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from draftsman.actions import maintenance as actions
 from draftsman.actions import rules
+from draftsman.channels import CHANNEL_NAME
 from draftsman.entities.people import LINKS, PEOPLE, person_row
 from draftsman.entities.permission_rules import backtest_lines
 from draftsman.errors import Refused, UsageError
@@ -150,8 +151,8 @@ async def unlink(screen: BaseScreen, text: str) -> None:
             or ""
         )
     name, _, id = text.partition(":")
-    if text and (name not in ("slack", "trello") or not id):
-        raise UsageError(f"{text[:60]!r}: expected slack:ID or trello:ID, as :people shows it")
+    if text and (not id or not CHANNEL_NAME.fullmatch(name)):
+        raise UsageError(f"{text[:60]!r}: expected CHANNEL:ID, as :people shows it")
     if text and await confirmed_about(screen, actions.unlink, text):
         await perform(screen, actions.unlink(call_of(screen), (name, id)))
 

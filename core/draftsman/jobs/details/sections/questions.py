@@ -7,7 +7,7 @@ from typing import Final
 
 from draftsman.attention.attention import QuestionAttention, QuestionNotification
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.question_text import resolution_text
+from draftsman.deliveries.question_text import question_notes, resolution_text
 from draftsman.ids import job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Entry, Line, LineSpan, Reader, faint, flat, name
@@ -153,14 +153,15 @@ def choice_lines(question: Question) -> Iterator[Line]:
 
 def remark_lines(question: Question, details: JobDetails, reader: Reader) -> Iterator[Line]:
     """Yield whom a question reaches, and the answers of people."""
-    yield from escalation_lines(question, reader)
+    yield from note_lines(question, reader)
     attention = details.attention.get((question.job, question.ordinal))
     yield from attention_lines(attention, reader)
     yield from _answers(question, details, reader)
 
 
-def escalation_lines(question: Question, reader: Reader) -> Iterator[Line]:
-    """Yield whom a question reached because nobody answered in time."""
+def note_lines(question: Question, reader: Reader) -> Iterator[Line]:
+    """Yield short facts of a question, and whom it reached because nobody answered in time."""
+    yield from ((LineSpan(note, Meaning.WARNING),) for note in question_notes(question))
     if question.escalated_at:
         escalated = LineSpan(f"escalated to {question.escalate_to} ", Meaning.WAITING)
         yield escalated, reader.ago(question.escalated_at, Meaning.WAITING)
@@ -203,8 +204,6 @@ def attention_lines(attention: QuestionAttention | None, reader: Reader) -> Iter
     """Yield the delays and notifications of a question, and the next step of its ladder."""
     if attention is None:
         return
-    if attention.critical:
-        yield (LineSpan("critical: sent in quiet hours, too", Meaning.FAILURE),)
     if attention.acknowledged_by and attention.acknowledged_until:
         text = f"acknowledged by {attention.acknowledged_by} until "
         yield (

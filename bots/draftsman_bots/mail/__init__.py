@@ -1,0 +1,1 @@
+"""E-mail: messages by SMTP, and answers and requests from an IMAP mailbox."""

@@ -1,0 +1,90 @@
+"""Jobs that a mail to the address of a template starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from draftsman.people.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman.schedules.template import define
+from draftsman_bots.mail.service import MailService
+from tests.bots.mail.mail_side import VOUCHED, MailSide, text_of
+
+BUG: dict[str, Any] = {
+    "type": "noop",
+    "title": "{subject}",
+    "text": "{text}",
+    "parameters": {
+        "type": "object",
+        "properties": {"subject": {"type": "string", "minLength": 3}, "text": {"type": "string"}},
+        "required": ["subject"],
+    },
+}
+
+
+def _mail(
+    *headers: str, sender: str = "anna", subject: str = "The till is wrong", id: str = "1"
+) -> bytes:
+    lines = [
+        *headers,
+        f"From: {sender}@example.org",
+        "To: draftsman+bug@example.org",
+        f"Subject: {subject}",
+        f"Message-ID: <{id}@mail.example.org>",
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\nSince Monday.\r\n-- \r\nAnna").encode()
+
+
+@pytest.fixture(autouse=True)
+async def _template(rt: Runtime, owner: Actor) -> None:
+    await rt.templates.add("bug", define(BUG), owner)
+
+
+async def test_a_mail_starts_the_job_once(rt: Runtime, side: MailSide, bot: MailService) -> None:
+    outcomes = [await bot.handler.on_mail(_mail(VOUCHED)) for _ in range(2)]
+    (summary,) = await rt.read_model.jobs()
+    job = await rt.read_model.job(summary.number)
+    assert outcomes[0] == f"submitted {job.name}"
+    assert (job.ticket_title, job.invoker_id) == ("The till is wrong", "anna")
+    assert job.ticket_text == "Since Monday."
+    targets = await rt.outbox.targets(job.number)
+    assert [(row.channel, row.target) for row in targets] == [("mail", "anna@example.org")]
+    assert text_of(side.sent[0]).strip() == f"{job.name} was started."
+
+
+async def test_an_encoded_subject_is_decoded(rt: Runtime, bot: MailService) -> None:
+    await bot.handler.on_mail(_mail(VOUCHED, subject="=?utf-8?q?Gr=C3=B6=C3=9Fe?="))
+    (summary,) = await rt.read_model.jobs()
+    assert (await rt.read_model.job(summary.number)).ticket_title == "Größe"
+
+
+@pytest.mark.parametrize(
+    ("raw", "outcome", "replies"),
+    [
+        (_mail(), "refused: nobody vouches", 1),
+        (_mail(VOUCHED, sender="eve"), "ignored: of no known person", 0),
+        (_mail(VOUCHED, sender="carol"), "refused: ", 1),
+        (_mail(VOUCHED, subject="x"), "refused: ", 1),
+        (_mail(VOUCHED, "Auto-Submitted: auto-generated"), "ignored: auto-submitted", 0),
+        (_mail(VOUCHED, "List-Id: <x>"), "ignored: list-id", 0),
+        (_mail(VOUCHED, "Return-Path: <>"), "ignored: return-path", 0),
+        (_mail(VOUCHED, "Cc: eve@evil.test, draftsman+bug@example.org"), "submitted", 1),
+    ],
+)
+async def test_only_known_people_start_jobs(
+    rt: Runtime, side: MailSide, bot: MailService, raw: bytes, outcome: str, replies: int
+) -> None:
+    assert (await bot.handler.on_mail(raw)).startswith(outcome)
+    assert len(side.sent) == replies
+    assert len(await rt.read_model.jobs()) == (outcome == "submitted")
+
+
+async def test_refusals_of_forged_mails_are_told_once_an_hour(
+    side: MailSide, bot: MailService
+) -> None:
+    for number in range(5):
+        await bot.handler.on_mail(_mail(id=str(number)))
+    assert len(side.sent) == 1
+    assert "nobody vouches for its sender" in text_of(side.sent[0])
