@@ -75,9 +75,7 @@ CREATE TABLE draftsman.forge_events (
     project       text NOT NULL CHECK (project = lower(project)),
     number        int NOT NULL CHECK (number > 0),
     key           text NOT NULL CHECK (key <> ''),
-    kind          text NOT NULL CHECK (kind IN (
-                      'comment', 'review', 'review_thread', 'check_failed', 'conflict', 'merged',
-                      'closed', 'reopened', 'labeled_issue', 'issue_comment', 'answer')),
+    kind          text NOT NULL CHECK (kind ~ '^[a-z_]{1,40}$'),
     source        draftsman.channel NOT NULL,
     author        text NOT NULL,
     author_name   text NOT NULL,
@@ -123,8 +121,8 @@ COMMENT ON COLUMN draftsman.forge_events.number IS 'the number of the pull reque
 COMMENT ON COLUMN draftsman.forge_events.key IS
     'the identity of the event in its pull request or issue, the same in webhooks and polls';
 COMMENT ON COLUMN draftsman.forge_events.kind IS
-    '`comment`, `review`, `review_thread`, `check_failed`, `conflict`, `merged`, `closed`, '
-    '`labeled_issue` or `issue_comment`';
+    'such as `comment`, `review` or `merged`; `labeled_issue`, `issue_comment` and `answer` are of '
+    'people who request jobs and answer questions';
 COMMENT ON COLUMN draftsman.forge_events.source IS
     'the channel: `forge`, or that of a message to a finished job';
 COMMENT ON COLUMN draftsman.forge_events.author IS

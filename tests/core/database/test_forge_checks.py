@@ -28,7 +28,7 @@ EVENTS: Final = [
     ({"project": "'Acme/pay'"}, "forge_events_project_check"),
     ({"number": "0"}, "forge_events_number_check"),
     ({"key": "''"}, "forge_events_key_check"),
-    ({"kind": "'poke'"}, "forge_events_kind_check"),
+    ({"kind": "'Poke'"}, "forge_events_kind_check"),
     ({"text": "repeat('x', 10001)"}, "forge_events_text"),
     ({"text": "repeat('x', 60001)", "kind": "'labeled_issue'"}, "forge_events_text"),
     (DONE | {"outcome": "'lost'"}, "forge_events_outcome_check"),

@@ -278,12 +278,12 @@ async def test_ctrl_c_ends_a_following_command(
     assert "Traceback" not in screen.screen
 
 
-MAIL = """
+POST = """
 import click
 from draftsman.channels.plugin import ChannelCommand, ChannelPlugin
 
 def command(name, target):
-    return ChannelCommand(name=name, summary="Manage mailboxes.", target=f"acme_mail:{target}")
+    return ChannelCommand(name=name, summary="Manage mailboxes.", target=f"acme_post:{target}")
 
 @click.command("mailboxes")
 @click.pass_obj
@@ -291,7 +291,7 @@ def mailboxes(app):
     click.echo(f"for {type(app).__name__}")
 
 CHANNEL = ChannelPlugin(
-    name="mail", label="E-mail",
+    name="post", label="Post",
     commands=(command("mailboxes", "mailboxes"), command("broken", "CHANNEL"),
               command("jobs", "mailboxes")),
 )
@@ -299,11 +299,11 @@ CHANNEL = ChannelPlugin(
 
 
 async def test_a_channel_adds_commands(cli: Cli, tmp_path: Path) -> None:
-    mail = Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, {"acme_mail": MAIL})
-    with installed(tmp_path / "packages", mail):
+    post = Distribution("acme-post", "1.2", {"post": "acme_post:CHANNEL"}, {"acme_post": POST})
+    with installed(tmp_path / "packages", post):
         assert "  mailboxes   Manage mailboxes." in (await cli("--help")).out
         assert (await cli("mailboxes")).out == "for App\n"
         broken = await cli("broken")
-        broken.refused(2, "channel 'mail' of acme-mail 1.2 cannot be used", "no click.Command")
+        broken.refused(2, "channel 'post' of acme-post 1.2 cannot be used", "no click.Command")
         assert "List jobs" in (await cli("jobs", "--help")).out
     (await cli("mailboxes")).refused(2, "unknown command 'mailboxes'")

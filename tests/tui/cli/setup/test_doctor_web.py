@@ -32,12 +32,12 @@ webhook_secret = {{ env = "PAGER" }}
     assert "pagers" not in await _checks(cli)
 
 
-MAIL = """
+POST = """
 from draftsman.channels.plugin import ChannelPlugin
 from draftsman_bots.process.checks import Check
 
 CHANNEL = ChannelPlugin(
-    name="mail", label="E-mail", missing=lambda settings, target: None, doctor="acme_mail:checks"
+    name="post", label="Post", missing=lambda settings, target: None, doctor="acme_post:checks"
 )
 
 async def checks(settings, rt):
@@ -47,14 +47,14 @@ async def checks(settings, rt):
 
 
 async def test_checks_of_a_package_and_its_mistakes_are_reported(cli: Cli, tmp_path: Path) -> None:
-    mail = Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, {"acme_mail": MAIL})
+    post = Distribution("acme-post", "1.2", {"post": "acme_post:CHANNEL"}, {"acme_post": POST})
     fax = Distribution("acme-fax", "0.1", {"fax": "acme_fax:CHANNEL"}, {"acme_fax": "1 / 0"})
-    with installed(tmp_path / "packages", mail, fax):
+    with installed(tmp_path / "packages", post, fax):
         document = json.loads((await cli("doctor", "--json")).out)["checks"]
-    found = [check for check in document if check["name"] in ("mail", "package acme-fax")]
+    found = [check for check in document if check["name"] in ("post", "package acme-fax")]
     assert [(check["status"], check["text"].partition(" failed")[0]) for check in found] == [
         ("ok", "a server, True"),
-        ("fail", "the checks of channel 'mail' of acme-mail 1.2"),
+        ("fail", "the checks of channel 'post' of acme-post 1.2"),
         (
             "fail",
             "channel 'fax' of acme-fax 0.1 cannot be loaded: ZeroDivisionError: division by zero",
