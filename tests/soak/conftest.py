@@ -11,8 +11,9 @@ from tests.kill.fault_points import environment as environment
 NEEDS = (
     "soak needs: 4 GB free in /dev/shm or the temporary folder, an hour of two cores, and"
     " for its whole a PostgreSQL 15, 16, 17 and 18 (installed, or npm and a network), a tmux, a"
-    " Chromium, a podman, a PgBouncer, and the agents OpenCode, Codex, Claude Code, Qwen Code,"
-    " Gemini CLI and Goose (or their paths in OPENCODE, CODEX, CLAUDE, QWEN, GEMINI and GOOSE) on"
+    " Chromium, a podman, a PgBouncer, Debian's Postfix, Dovecot and OpenDKIM, and the agents"
+    " OpenCode, Codex, Claude Code, Qwen Code, Gemini CLI and Goose (or their paths in OPENCODE,"
+    " CODEX, CLAUDE, QWEN, GEMINI and GOOSE) on"
     " this machine"
 )
 

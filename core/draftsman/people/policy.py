@@ -24,7 +24,8 @@ def unlinked(actor: Actor, *, or_else: str = "") -> NotPermitted:
     option = f"--login {actor.id}" if actor.channel in _LOGINS else f"--account {actor.name}"
     instead = f"{or_else}, or ask an operator" if or_else else "an operator can link it"
     return NotPermitted(
-        f"is not linked to a person; {instead}: draftsman people set NAME {option}",
+        "is not linked to a person",
+        hint=CommandHint("people set", f"NAME {option}", lead=instead),
         subject=actor.display_name,
         actor=actor.name,
     )

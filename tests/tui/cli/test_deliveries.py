@@ -124,7 +124,7 @@ async def test_a_request_names_its_targets(cli: Cli, rt: Runtime) -> None:
     done = await cli("submit", *arguments, "--json")
     targets = await rt.outbox.targets(done.json["number"])
     assert [(row.channel, row.target) for row in targets] == [("log", "log"), ("slack", "C1")]
-    for wrong in ("mail:anna", "log:x", "webhook:", "slack", "webhook:a/b"):
+    for wrong in ("fax:anna", "log:x", "webhook:", "slack", "webhook:a/b"):
         (await cli("submit", "--type", "noop", "--notify", wrong)).refused(2, "webhook:NAME")
     told_by = {"text": "x", "targets": ["trello:5f1e0c9a8b7d6e5f4a3b2c1d"]}
     arguments = ["--type", "send_notification", "--payload", json.dumps(told_by)]

@@ -19,7 +19,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
@@ -187,6 +187,8 @@ class Workspace:
     """The branch of the work; None: `draftsman/D-<job>`."""
     parents: tuple[str, ...] = ()
     """The parents of its commits, of which the first is the head of the branch; else the base."""
+    _objects: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The objects of its refs in the mirror, which nothing else writes: `work` and `home`."""
 
     @classmethod
     async def prepare(
@@ -235,7 +237,7 @@ class Workspace:
             await asyncio.to_thread(_create_folders, folder)
             unpacked = await self._unpack(bundle) if bundle else None
             if branch.work is not None:
-                await git("update-ref", self.ref("work"), branch.work, cwd=mirror)
+                await self._set_ref("work", branch.work)
             work = branch.work or unpacked or base_sha
             await self._clone(work if restored else base_sha)
             if restored and bundle:
@@ -305,7 +307,7 @@ class Workspace:
     async def commit(self, tree: str, message: str, skipped: tuple[str, ...] = ()) -> Snapshot:
         """Return a tree of the mirror as the work, on top of the base."""
         commit = await self._commit(tree, message)
-        await git("update-ref", self.ref("work"), commit, cwd=self.mirror)
+        await self._set_ref("work", commit)
         counts = await self._count(commit)
         return Snapshot(commit, tree, self.base_sha, *counts, skipped=skipped)
 
@@ -313,16 +315,16 @@ class Workspace:
         """Store files of the home, for the next `bundle`; raises Failure `home_files`."""
         archive = await asyncio.to_thread(home_files.pack, self.home, paths)
         blob = await git("hash-object", "-w", "--stdin", cwd=self.mirror, stdin=archive)
-        await git("update-ref", self.ref("home"), blob.decode().strip(), cwd=self.mirror)
+        await self._set_ref("home", blob.decode().strip())
 
     async def bundle(self, snapshot: Snapshot) -> bytes | None:
         """Return the work and the stored files of the home as a git bundle, for `prepare`.
 
         The work is on top of the base. None without changes and files.
         """
-        await git("update-ref", self.ref("work"), snapshot.commit, cwd=self.mirror)
+        await self._set_ref("work", snapshot.commit)
         objects = [self.ref("work")] if snapshot.files_changed else []
-        if await self._resolve("home"):
+        if "home" in self._objects:
             objects.append(self.ref("home"))
         if not objects:
             return None
@@ -341,7 +343,7 @@ class Workspace:
 
         They replace files that commands made meanwhile.
         """
-        if (work := await self._resolve("work")) is not None:
+        if (work := self._objects.get("work")) is not None:
             await self.check_out(work)
             await self._run_git("read-tree", "--reset", self.base_sha)
         await self._restore_home()
@@ -390,7 +392,7 @@ class Workspace:
 
     async def bundle_commit(self) -> str | None:
         """Return the commit of the bundle that was passed to `prepare`; None without changes."""
-        return await self._resolve("work")
+        return self._objects.get("work")
 
     async def diffstat(self, snapshot: Snapshot) -> str:
         """Return the output of `git diff --stat` for the work."""
@@ -480,19 +482,20 @@ class Workspace:
             for sha, ref in zip(heads[::2], heads[1::2], strict=True)
         }
         for name, sha in objects.items():
-            await git("update-ref", self.ref(name), sha, cwd=self.mirror)
+            await self._set_ref(name, sha)
         return objects.get("work")
 
     async def _restore_home(self) -> None:
         """Write the files of the bundle, before the agent starts."""
-        if (blob := await self._resolve("home")) is not None:
+        if (blob := self._objects.get("home")) is not None:
             archive = await git("cat-file", "blob", blob, cwd=self.mirror)
             await asyncio.to_thread(home_files.unpack, archive, self.home)
 
-    async def _resolve(self, name: str) -> str | None:
-        """Return the object of a ref of the run; None if it does not exist."""
-        refs = await git("for-each-ref", "--format=%(objectname)", self.ref(name), cwd=self.mirror)
-        return refs.decode().strip() or None
+    async def _set_ref(self, name: str, sha: str) -> None:
+        """Let a ref of the run keep an object in the mirror."""
+        if self._objects.get(name) != sha:
+            await git("update-ref", self.ref(name), sha, cwd=self.mirror)
+            self._objects[name] = sha
 
     async def _clone(self, work: str) -> None:
         """Create the clone, before the agent has access to it."""

@@ -182,11 +182,8 @@ async def test_http_is_served_where_it_is_configured(
 async def test_bots_require_a_configured_channel(place: Installation) -> None:
     done = await place.run("bots")
     assert done.returncode == 2
-    assert done.stderr == (
-        "draftsman: no bot is configured; add events to [forges.NAME] (docs/follow-ups.md), listen"
-        " to [pagers.NAME] (docs/attention-ladder.md), [slack] (docs/slack.md), [trello]"
-        " (docs/trello.md)\n"
-    )
+    assert done.stderr.startswith("draftsman: no bot is configured; add events to [forges.NAME]")
+    assert ", [slack] (docs/slack.md), [trello]" in done.stderr
 
 
 def _slack(**more: Any) -> SlackSettings:
