@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 import draftsman.actions
-from draftsman.actions.action import ACTIONS, About, Action, Call, Surface
+from draftsman.actions.action import ACTIONS, UNDO, About, Action, Call, Surface
 from draftsman.errors import Refused
 from draftsman.ids import job_name
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
@@ -61,7 +61,7 @@ def test_an_action_is_described(action: Action[Any, ..., Any]) -> None:
         assert "{}" in action.question
         assert action.consequence
     if action.undo:
-        assert action.undo == "undo" or f"{action.about}.{action.undo}" in ACTIONS
+        assert action.undo == UNDO or f"{action.about}.{action.undo}" in ACTIONS
 
 
 async def test_an_action_on_a_job_refuses_the_statuses_that_it_does_not_fit(

@@ -135,7 +135,7 @@ async def _show_runs(rt: Runtime) -> None:
         await live.record(thread, 0)
     for thread, _ in await live.claim(10, 0):
         await live.remove(thread)
-    await live.paused(600)
+    await rt.outbox.paused(600)
 
 
 async def _look_at_cards(rt: Runtime) -> None:
@@ -230,6 +230,7 @@ async def _wait_for_jobs(rt: Runtime) -> None:
     listed = await rt.workflows.groups.members("killed")
     assert [(item.ordinal, item.number) for item in listed][:2] == [*enumerate(jobs, 1)]
     await rt.read_model.jobs(group="killed")
+    await rt.read_model.check_source("cli")
     with suppress(Refused):
         await rt.job_control.cancel_group("killed", OWNER)
     late = invocation(type="noop", key="late member", group="killed", queue="nobody")

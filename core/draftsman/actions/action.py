@@ -127,7 +127,7 @@ class Action(Generic[Row, P, R]):
     progress: str = ""
     """What is under way with many rows: `Canceling`."""
     undo: str = ""
-    """The name of the action that undoes it, or `undo` for one with a window."""
+    """The name of the action that undoes it, or UNDO for one that is held for a window."""
     check: Callable[[Call, Any], Awaitable[None]] | None = None
     """Raises the refusals of the action, before its arguments are asked for."""
     parse: Callable[[str], Mapping[str, Any]] | None = None
@@ -159,6 +159,8 @@ class Action(Generic[Row, P, R]):
         return self.question.format(f"{count} {self.about}s")
 
 
+UNDO: Final = "undo"
+"""The command of the dashboard that undoes what is held."""
 ACTIONS: Final[dict[str, Action[Any, ..., Any]]] = {}
 """The actions of the modules that are imported, by their keys."""
 

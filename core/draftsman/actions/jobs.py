@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from draftsman.actions.action import About, Action, ActionResult, Call, Surface, action, listed
+from draftsman.actions.action import (
+    UNDO,
+    About,
+    Action,
+    ActionResult,
+    Call,
+    Surface,
+    action,
+    listed,
+)
 from draftsman.deliveries.documents.document import KEPT, LABELS
 from draftsman.deliveries.documents.document import Action as Control
 from draftsman.errors import CommandHint, Refused, UsageError
@@ -46,7 +55,7 @@ MAX_TITLE: Final = 60
     consequence=KEPT,
     destroys=True,
     progress="Canceling",
-    undo="undo",
+    undo=UNDO,
     parse=lambda text: {"reason": text},
     surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
 )

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import uuid4
 
-from draftsman.actions.action import About, ActionResult, Call, Surface, action
+from draftsman.actions.action import UNDO, About, ActionResult, Call, Surface, action
 from draftsman.actions.jobs import TERMINALS, resume_hint
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
 from draftsman.deliveries.documents.document import LABELS, Time
@@ -60,7 +60,7 @@ class AnswerTooLate(AnswerRefused):
     arguments="TEXT",
     prompt="Answer to {}",
     progress="Answering",
-    undo="undo",
+    undo=UNDO,
     parse=lambda text: {"text": text},
     surfaces=EVERYWHERE,
 )
@@ -76,7 +76,7 @@ async def answer(
     right=Verb.APPROVE,
     arguments="[REASON]",
     progress="Approving",
-    undo="undo",
+    undo=UNDO,
     parse=lambda text: {"reason": text},
     surfaces=EVERYWHERE,
 )
@@ -95,7 +95,7 @@ async def approve(
     prompt="Reason to deny {}",
     example="not on a Friday",
     progress="Denying",
-    undo="undo",
+    undo=UNDO,
     parse=lambda text: {"reason": text},
     surfaces=EVERYWHERE,
 )

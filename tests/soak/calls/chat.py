@@ -65,7 +65,6 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "live_threads.remove": _with(live_threads.remove),
     "live_threads.known_streams": Call(lambda conn: live_threads.known_streams(conn, ["C1/1.1"])),
-    "live_threads.paused": Call(lambda conn: live_threads.paused(conn, 600)),
     "people.create_link_code": Call(
         lambda conn: people.create_link_code(conn, "slack", "U1", "anna", "hash", 900)
     ),

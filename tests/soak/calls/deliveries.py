@@ -143,6 +143,7 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),
     "deliveries.consume_tokens": Call(lambda conn: deliveries.consume_tokens(conn, LIMITS)),
     "deliveries.pause": Call(lambda conn: deliveries.pause(conn, "slack:C1", 1.0, "429")),
+    "deliveries.paused": Call(lambda conn: deliveries.paused(conn, 600)),
     "deliveries.resume": Call(_release, 2500, "all that waits in the channel, once"),
     "deliveries.page": Call(lambda conn: deliveries.page(conn, list(DeliveryStatus), 50)),
     "deliveries.page: dead": Call(lambda conn: deliveries.page(conn, DEAD, 50)),

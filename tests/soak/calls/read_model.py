@@ -132,5 +132,6 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "details.open_counts": Call(read_model.open_counts, WAITING, COUNTED),
     "details.answer_times": Call(read_model.answer_times, 10_000, "the last 10,000 answers"),
+    "details.sources": Call(read_model.sources),
     "details.health": Call(read_model.health),
 }

@@ -15,7 +15,7 @@ import click
 from draftsman.durations import MAX_DURATION, parse_duration, parse_instant
 from draftsman.errors import UsageError
 from draftsman.ids import JobRef, job_number, parse_job, parse_question
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.text import clean
 
 if TYPE_CHECKING:
@@ -238,22 +238,6 @@ class TextParam(Param):
         return read_stdin() if self._stdin and value == "-" else str(clean(str(value)))
 
 
-class SourceParam(TextParam):
-    """A source of requests: core's own, or a channel that is installed."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        """Return the name; fails for an unknown one."""
-        if value in set(Source):
-            return str(value)
-        from draftsman import plugins
-
-        channels = plugins.names(plugins.CHANNELS)
-        if value not in channels:
-            known = ", ".join(sorted({*Source, *channels}))
-            self.fail(f"unknown source {str(value)[:40]!r}; known: {known}", param, ctx)
-        return str(value)
-
-
 class AgentParam(TextParam):
     """Name of an agent."""
 
@@ -376,7 +360,6 @@ STATUS = StatusParam()
 STATUS_OR_PAUSED = StatusParam(paused=True)
 WORDS = WordsParam()
 TEXT = TextParam()
-SOURCE = SourceParam()
 AGENT = AgentParam()
 REPO = RepoParam()
 TEXT_OR_STDIN = TextParam(stdin=True)

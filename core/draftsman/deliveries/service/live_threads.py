@@ -80,5 +80,3 @@ class LiveThreads:
         """Stop the calls of a bucket in all processes for so many seconds."""
         async with self._db.connection() as conn:
             await deliveries.pause(conn, bucket, seconds, redact(reason)[:500])
-
-    paused = on_connection(store.paused)

@@ -71,6 +71,7 @@ class Outbox:
             return await store.page(conn, statuses or list(DeliveryStatus), limit, before)
 
     targets = on_connection(store.targets)
+    paused = on_connection(store.paused)
 
     async def dead_letters(self, job: int | None = None) -> list[int]:
         """Return the oldest dead letters of a job or of all jobs, at most 1,000."""

@@ -41,6 +41,8 @@ MAX_FILES: Final = 5
 """Maximum number of artifacts sent with a result; others are requested by name."""
 MAX_FILE_SIZE: Final = 10 * 1024 * 1024
 """Maximum size of such an artifact, in bytes."""
+MAX_PAUSED: Final = 100
+"""Maximum number of paused buckets that are listed."""
 MAX_SEQ: Final = 2**63 - 1
 """Above every delivery number."""
 
@@ -201,6 +203,12 @@ async def pause(conn: Connection, bucket: str, seconds: float, reason: str) -> N
     """Pause a bucket for all processes for so many seconds."""
     params = {"bucket": bucket, "seconds": seconds, "reason": reason}
     await execute(conn, _Q["pause"], params)
+
+
+async def paused(conn: Connection, least: float) -> list[tuple[str, float, str]]:
+    """Return bucket, seconds left and reason of pauses of more than `least` seconds."""
+    params = {"least": least, "limit": MAX_PAUSED}
+    return [(row[0], row[1], row[2]) for row in await rows(conn, _Q["paused"], params)]
 
 
 async def resume(conn: Connection, channel: ChannelName) -> None:

@@ -291,6 +291,14 @@ VALUES (%(bucket)s, draftsman.now() + make_interval(secs => %(seconds)s), %(reas
        SET paused_until = greatest(l.paused_until, excluded.paused_until),
            reason = excluded.reason
 
+-- Methods that a chat refused, and that are not used for a while.
+-- name: paused
+SELECT bucket, extract(epoch FROM paused_until - draftsman.now())::float8 AS seconds, reason
+  FROM draftsman.channel_limits
+ WHERE paused_until > draftsman.now() + make_interval(secs => %(least)s) AND reason IS NOT NULL
+ ORDER BY bucket
+ LIMIT %(limit)s
+
 -- Deliveries that were attempted during the pause are delayed by it; those claimed by another
 -- process stay as they are.
 -- name: resume

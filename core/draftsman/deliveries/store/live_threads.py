@@ -19,8 +19,6 @@ MAX_RUNNING: Final = 500
 """Maximum number of running jobs whose threads are shown."""
 MAX_STEPS: Final = 30
 """Maximum number of steps of a job that are read."""
-MAX_PAUSED: Final = 100
-"""Maximum number of paused buckets that are listed."""
 _Q = load(__name__)
 
 
@@ -90,9 +88,3 @@ async def remove(conn: Connection, thread: LiveThread) -> bool:
 async def known_streams(conn: Connection, refs: Sequence[str]) -> set[str]:
     """Return those references that are streams of threads."""
     return {ref for (ref,) in await rows(conn, _Q["known_streams"], {"refs": list(refs)})}
-
-
-async def paused(conn: Connection, least: float) -> list[tuple[str, float, str]]:
-    """Return bucket, seconds left and reason of pauses of more than `least` seconds."""
-    params = {"least": least, "limit": MAX_PAUSED}
-    return [(row[0], row[1], row[2]) for row in await rows(conn, _Q["paused"], params)]

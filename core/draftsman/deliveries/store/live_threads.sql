@@ -98,11 +98,3 @@ DELETE FROM draftsman.live_threads WHERE thread_key = %(key)s AND token = %(toke
 
 -- name: known_streams
 SELECT stream_ref FROM draftsman.live_threads WHERE stream_ref = ANY (%(refs)s::text[])
-
--- Methods that a chat refused, and that are not used for a while.
--- name: paused
-SELECT bucket, extract(epoch FROM paused_until - draftsman.now())::float8 AS seconds, reason
-  FROM draftsman.channel_limits
- WHERE paused_until > draftsman.now() + make_interval(secs => %(least)s) AND reason IS NOT NULL
- ORDER BY bucket
- LIMIT %(limit)s

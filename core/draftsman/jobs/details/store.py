@@ -42,6 +42,11 @@ async def find(conn: Connection, lowest: UUID, highest: UUID) -> list[int]:
     return [row[0] for row in await rows(conn, _Q["find"], {"lowest": lowest, "highest": highest})]
 
 
+async def sources(conn: Connection) -> list[str]:
+    """Return the names of the channels, also of those whose packages are removed."""
+    return [row[0] for row in await rows(conn, _Q["sources"])]
+
+
 async def page(conn: Connection, filters: dict[str, Any]) -> list[JobSummary]:
     """Return jobs, newest first, with numbers from `lowest` to below `before`."""
     async with conn.transaction():

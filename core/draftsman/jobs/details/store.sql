@@ -17,6 +17,10 @@ SELECT
   FROM draftsman.jobs j
  WHERE j.number = %(number)s
 
+-- Where requests may come from; a channel stays when its package is removed.
+-- name: sources
+SELECT name FROM draftsman.channels ORDER BY name
+
 -- name: find
 SELECT number FROM draftsman.job_requests
  WHERE id BETWEEN %(lowest)s AND %(highest)s

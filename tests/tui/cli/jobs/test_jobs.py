@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from uuid import uuid4
 
 import pytest
+from psycopg.types.json import Jsonb
 from rich.cells import cell_len
 
+from draftsman.channels.plugin import ChannelFacts
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
 from draftsman.jobs.job import Status
@@ -201,6 +204,18 @@ async def test_jobs_are_found_by_type_queue_source_key_person_and_tags(
     assert "unknown job type 'http_requst'" in none
     assert "did you mean http_request?" in none
     assert "unknown" not in (await cli("jobs", "--type", "http_request")).err
+
+
+async def test_the_source_of_a_job_may_be_a_channel_that_is_no_longer_installed(
+    cli: Cli, rt: Runtime, make: Factory
+) -> None:
+    facts = Jsonb(asdict(ChannelFacts(accounts="account")))
+    async with rt.db.connection() as conn:
+        await conn.execute("SELECT draftsman.declare_channel('telex', 'acme-telex', %s)", (facts,))
+    job = await make.queued(actor=replace(make.owner, channel="telex"))
+    await make.queued()
+    listed = (await cli("jobs", "--json", "--source", "telex")).json
+    assert [item["number"] for item in listed] == [job]
 
 
 async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> None:

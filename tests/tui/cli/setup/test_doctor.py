@@ -15,6 +15,7 @@ from draftsman import __version__
 from draftsman.database import session_settings
 from draftsman.database.database import Connection
 from draftsman.deliveries.service.live_threads import LiveThreads
+from draftsman.deliveries.store import deliveries
 from draftsman.runtime import Runtime
 from draftsman_bots.trello import doctor
 from draftsman_bots.trello.records.service import boards_of
@@ -81,6 +82,15 @@ async def test_a_method_that_slack_refused_is_a_warning(cli: Cli, rt: Runtime) -
     assert check["status"] == "warn"
     assert check["text"].startswith("assistant.threads.setStatus is not used in C1 for ")
     assert refusal in check["text"]
+    assert check["hint"] == "messages are delivered without it; see docs/slack.md"
+
+
+async def test_a_place_that_is_not_used_for_a_while_is_a_warning(cli: Cli, rt: Runtime) -> None:
+    async with rt.db.connection() as conn:
+        await deliveries.pause(conn, "webhook:ops", 7200, "503")
+    check = (await _checks(cli))["webhook"]
+    assert check["text"].startswith("webhook is not used in ops for ")
+    assert check["hint"] == "messages are delivered without it"
 
 
 async def test_an_unreachable_or_empty_database_is_a_finding(

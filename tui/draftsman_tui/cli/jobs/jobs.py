@@ -67,12 +67,7 @@ MAX_ERROR_LENGTH: Final = 120
 @click.option("--repo", type=params.REPO, help="Filter by repository, ignoring case.")
 @click.option("--type", type=params.TEXT, help="Filter by job type.")
 @click.option("--queue", type=params.TEXT, help="Filter by queue.")
-@click.option(
-    "--source",
-    type=params.SOURCE,
-    metavar="NAME",
-    help="Filter by source, e.g. slack.",
-)
+@click.option("--source", type=params.TEXT, metavar="NAME", help="Filter by source, e.g. slack.")
 @click.option("--group", type=params.TEXT, help="Filter by group.")
 @click.option("--mine", is_flag=True, help="Only jobs that you submitted.")
 @click.option("--key", type=params.TEXT, help="Filter by idempotency key.")
@@ -126,6 +121,8 @@ async def jobs(
         if before and cursor is None:
             cursor = await number_of(rt, before)
         invoker = (await rt.actor()).voter if mine else None
+        if filters["source"] is not None:
+            await rt.read_model.check_source(filters["source"])
         page = await rt.read_model.page(
             statuses=statuses,
             paused=paused,

@@ -49,15 +49,18 @@ def configuration(explicit: Path | None) -> Finding:
 
 async def refused_methods(rt: Runtime) -> Sequence[Finding]:
     """Report methods that a chat refused, and that are not used for a while."""
-    from draftsman.deliveries.service.live_threads import LiveThreads
+    from draftsman.channels import registry
 
     findings = []
-    for bucket, seconds, reason in await LiveThreads(rt.db, rt.policy, "slack").paused(REFUSAL):
-        channel, _, method = bucket.partition("#")
-        method, _, place = method.partition(":")
+    for bucket, seconds, reason in await rt.outbox.paused(REFUSAL):
+        rest, _, place = bucket.partition(":")
+        channel, _, method = rest.partition("#")
         where = f" in {place}" if place else ""
         text = f"{method or channel} is not used{where} for {times.span(seconds)}: {reason}"
-        then = "messages are delivered without it; see docs/slack.md, Live threads"
+        plugin = registry.find(channel)
+        then = "messages are delivered without it"
+        if plugin is not None and plugin.docs:
+            then += f"; see {plugin.docs}"
         findings.append(Finding(channel, "warn", text, then))
     return findings
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.actions.action import MAX_NAMED, Action, ActionResult, Call, listed
+from draftsman.actions.action import MAX_NAMED, UNDO, Action, ActionResult, Call, listed
 from draftsman.actions.jobs import Selection, job_names, select
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.ids import job_name
@@ -28,9 +28,10 @@ PROGRESS_DELAY: Final = 0.4
 """Seconds before the progress dialog opens."""
 
 
-def call_of(screen: BaseScreen) -> Call:
-    """Return the call of the user, whose effects can be undone if the action allows it."""
-    return Call(screen.rt, screen.actor, window=screen.session.undo.seconds)
+def call_of(screen: BaseScreen, action: Action[Any, ..., Any] | None = None) -> Call:
+    """Return the call of the user; the effect of an action with a window can be undone."""
+    is_held = action is not None and action.undo == UNDO
+    return Call(screen.rt, screen.actor, window=screen.session.undo.seconds if is_held else 0.0)
 
 
 async def confirmed(screen: BaseScreen, selection: Selection, consequence: str = "") -> bool:
@@ -130,7 +131,7 @@ def job_command(
         selection = await select(screen.rt, action, screen.jobs())
         consequence = f"Reason: {text}" if text else ""
         if not action.question or await confirmed(screen, selection, consequence):
-            call = call_of(screen)
+            call = call_of(screen, action)
             numbers = selection.numbers
             await perform_each(
                 screen, action, numbers, lambda job: action.run(call, job, **arguments)

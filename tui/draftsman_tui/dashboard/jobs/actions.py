@@ -59,7 +59,7 @@ job_command("resume-job", jobs.resume, keys="Z", on=LIVE)
 @dashboard_command("cancel-force", CommandGroup.JOBS, does=jobs.cancel, keys="ctrl+k", on=LIVE)
 async def cancel_force(screen: BaseScreen, text: str) -> None:
     """Cancel jobs without waiting for their worker, after typed confirmation."""
-    call = call_of(screen)
+    call = call_of(screen, jobs.cancel)
     selection = await select(screen.rt, jobs.cancel, screen.jobs())
     numbers = selection.numbers
     question = f"{selection.question.removesuffix('?')} without waiting for the worker?"

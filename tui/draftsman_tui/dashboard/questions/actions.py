@@ -210,7 +210,7 @@ def _submitter(screen: BaseScreen, question: Question) -> Submit:
     One event id deduplicates its retries. It returns "" for an answer that can be undone, which
     the undo line describes.
     """
-    call = replace(call_of(screen), event=f"tui:{uuid4()}")
+    call = replace(call_of(screen, actions.answer), event=f"tui:{uuid4()}")
     row = (question.job, question.ordinal)
 
     async def submit(typed: str | tuple[bool, str]) -> str:

@@ -82,7 +82,7 @@ async def _submit(
     text: str,
 ) -> None:
     ordinals = {question.job: question.ordinal for question in questions}
-    call = call_of(screen)
+    call = call_of(screen, action)
     await perform_each(
         screen, action, [*ordinals], lambda number: action(call, (number, ordinals[number]), text)
     )

@@ -98,6 +98,13 @@ class ReadModel:
             raise unknown_job(number)
         return version
 
+    async def check_source(self, source: str) -> None:
+        """Raise UsageError for a source that no request here can have."""
+        async with self._db.connection() as conn:
+            known = await store.sources(conn)
+        if source not in known:
+            raise UsageError(f"unknown source {source[:40]!r}; known: {', '.join(known)}")
+
     async def jobs(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
         """Return the jobs of `page`."""
         return (await self.page(**filters)).jobs
