@@ -49,7 +49,10 @@ class IncomingMail:
     """The headers of a mail."""
 
     key: str
-    """Key of the mail, the same each time that it is delivered."""
+    """Key of the mail, the same each time that it is delivered: of its author, `Date` and body.
+
+    Signatures of DKIM cover these, and seldom the Message-ID, with which a mail could be repeated.
+    """
     id: str
     """Its Message-ID; "" if that is missing or malformed."""
     sender: str
@@ -73,11 +76,12 @@ def read_headers(raw: bytes) -> IncomingMail:
     (sender, *others), (id, *_) = values.get("from", [""]), values.get("message-id", [""])
     match = _SENDER.fullmatch(sender.lower()) if not others else None
     author = match[1] if match else ""
-    identity = hashlib.sha256("\0".join((author, id or raw.decode("latin-1"))).encode())
+    body = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[-1]
+    written = (author.encode(), values.get("date", [""])[0].encode("utf-8", "replace"), body)
     addresses = getaddresses([to for name in _RECIPIENTS for to in values.get(name, ())])
     above = takewhile(lambda field: field[0] not in ("from", "dkim-signature"), fields)
     return IncomingMail(
-        key=f"mail:{identity.hexdigest()[:32]}",
+        key=f"mail:{hashlib.sha256(bytes(1).join(written)).hexdigest()[:32]}",
         id=id if _ID.fullmatch(id) else "",
         sender=author,
         recipients=frozenset(address.lower() for _, address in addresses),

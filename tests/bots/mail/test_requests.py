@@ -43,10 +43,12 @@ async def _template(rt: Runtime, owner: Actor) -> None:
 
 
 async def test_a_mail_starts_the_job_once(rt: Runtime, side: MailSide, bot: MailService) -> None:
-    outcomes = [await bot.handler.on_mail(_mail(VOUCHED)) for _ in range(2)]
+    replayed = _mail(VOUCHED, subject="Another title", id="2")
+    mails = (_mail(VOUCHED), _mail(VOUCHED), replayed)
+    outcomes = [await bot.handler.on_mail(raw) for raw in mails]
     (summary,) = await rt.read_model.jobs()
     job = await rt.read_model.job(summary.number)
-    assert outcomes[0] == f"submitted {job.name}"
+    assert outcomes == [*[f"submitted {job.name}"] * 2, "submitted before"]
     assert (job.ticket_title, job.invoker_id) == ("The till is wrong", "anna")
     assert job.ticket_text == "Since Monday."
     targets = await rt.outbox.targets(job.number)

@@ -66,7 +66,8 @@ class MailTalk(MailPlace):
         mails = [mail for mail in self._side.sent if mail["To"] == reader]
         asked = [mail for mail in mails if "Reply-To" in mail][-1]
         key = f"<{len(self._raw)}@mail.example.org>"
-        self._raw[key] = reply(asked, text, sender=self.accounts[person], id=key)
+        at = f"Date: Mon, 30 Nov 2026 09:00:{len(self._raw):02} +0000"
+        self._raw[key] = reply(asked, text, at, sender=self.accounts[person], id=key)
         self._side.imap.deliver(self._raw[key])
         return key
 

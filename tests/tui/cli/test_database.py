@@ -70,7 +70,7 @@ async def test_a_server_is_migrated_only_on_request(
     assert [migration["name"] for migration in migrations_state] == NAMES
     assert all(migration["applied_at"] for migration in migrations_state)
     channels = [package["channel"] for package in state["packages"]]
-    assert channels == ["forge", "pager", "slack", "trello", "web"]
+    assert channels == ["forge", "mail", "pager", "slack", "trello", "web"]
     async with await psycopg.AsyncConnection.connect(empty_url, autocommit=True) as conn:
         insertion = "INSERT INTO draftsman.channels (name, package, version) VALUES (%s, %s, %s)"
         await conn.execute(insertion, ("fax", "acme-fax", "1.0"))

@@ -188,7 +188,7 @@ async def test_queues_show_a_reservation_and_release_it(
     jobs = (await cli("jobs", "--queued", "--json")).json
     assert [(job["number"], job["hold"]) for job in jobs] == [(2, "no_worker"), (1, "reserved")]
     (await as_("anna")("queues", "release", "q", "--yes")).refused(1, "operator")
-    (await cli("queues", "release", "q")).refused(1, "for D-2; to confirm, use --yes")
+    (await cli("queues", "release", "q")).refused(2, "for D-2", "to confirm, use --yes")
     assert (await cli("queues", "release", "q", "-y", "--json")).json == {
         "queue": "q",
         "released": True,
@@ -206,7 +206,7 @@ async def test_release_asks_on_a_terminal(
 ) -> None:
     assert (await cli(*RUN, "--now", "--timeout", "0.1s")).code == 1
     screen = terminal("queues", "release", "q")
-    screen.expect("End the reservation of the queue 'q' by")
+    screen.expect("End the reservation of the queue 'q'? cli:root reserved it for")
     screen.type("y\n")
     assert screen.end() == 0
     assert await rt.reservations.all() == []
