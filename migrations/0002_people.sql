@@ -91,12 +91,13 @@ COMMENT ON COLUMN draftsman.people.updated_by IS 'the database role that changed
 -- Identities that the directory assigns. For `cli` the id is the login name, on a server the
 -- database role; the dashboard and the API use the same identity. For `forge` it is the name of the
 -- forge in the configuration and a login in lower case: `github:anna`. For `pager` it is the name
--- of the pager and a user id or an e-mail address in lower case, `ops:plh1hkv`. The programs decide
--- in which channels a person may have several.
+-- of the pager and a user id or an e-mail address in lower case, `ops:plh1hkv`. The declaration of a
+-- channel decides whether a person may have several; messages go to the first.
 CREATE TABLE draftsman.person_identities (
     channel      draftsman.channel NOT NULL REFERENCES draftsman.channels,
     external_id  text NOT NULL CHECK (external_id <> ''),
     person       text NOT NULL REFERENCES draftsman.people ON DELETE CASCADE,
+    place        int NOT NULL DEFAULT 1 CHECK (place > 0),
     PRIMARY KEY (channel, external_id)
 );
 
@@ -106,6 +107,8 @@ COMMENT ON COLUMN draftsman.person_identities.channel IS
     'the channel; the dashboard uses the id of `cli`';
 COMMENT ON COLUMN draftsman.person_identities.external_id IS 'the id in that channel';
 COMMENT ON COLUMN draftsman.person_identities.person IS 'its person';
+COMMENT ON COLUMN draftsman.person_identities.place IS
+    'its place among the accounts of the person: messages go to the first of a channel';
 
 CREATE INDEX person_identities_person ON draftsman.person_identities (person, channel);
 

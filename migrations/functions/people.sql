@@ -36,10 +36,10 @@ BEGIN
          WHERE (old.roles, old.quiet_hours, old.timezone, old.working_hours, old.holidays)
                IS DISTINCT FROM (excluded.roles, excluded.quiet_hours, excluded.timezone,
                                  excluded.working_hours, excluded.holidays);
-    INSERT INTO draftsman.person_identities (channel, external_id, person)
-    SELECT a.value ->> 0, a.value ->> 1, p ->> 'name'
+    INSERT INTO draftsman.person_identities (channel, external_id, person, place)
+    SELECT a.value ->> 0, a.value ->> 1, p ->> 'name', a.place
       FROM jsonb_array_elements(directory -> 'people') p
-     CROSS JOIN LATERAL jsonb_array_elements(p -> 'accounts') a;
+     CROSS JOIN LATERAL jsonb_array_elements(p -> 'accounts') WITH ORDINALITY a (value, place);
     INSERT INTO draftsman.people_groups (name, member)
     SELECT g.key, m FROM jsonb_each(directory -> 'groups') g
      CROSS JOIN LATERAL (SELECT DISTINCT jsonb_array_elements_text(g.value) AS m) w;
@@ -103,21 +103,21 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
      WHERE c.name = person_of_target.channel AND c.person_target IS NOT NULL
 $$;
 
--- The target that reaches a person: an account in the first channel with such targets, chats before
--- others. No row without any.
+-- The target that reaches a person: the first account in the first channel with such targets, chats
+-- before others. No row without any.
 CREATE OR REPLACE FUNCTION draftsman.target_of_person(person text)
 RETURNS TABLE (channel draftsman.channel, target text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT c.name, substring(f.id FROM c.person_target)
       FROM draftsman.channels c
      CROSS JOIN LATERAL (
-           SELECT i.external_id AS id FROM draftsman.person_identities i
+           SELECT i.external_id AS id, i.place FROM draftsman.person_identities i
             WHERE i.channel = c.name AND i.person = target_of_person.person
             UNION ALL
-           SELECT l.external_id FROM draftsman.identity_links l
+           SELECT l.external_id, NULL FROM draftsman.identity_links l
             WHERE l.channel = c.name AND l.person = target_of_person.person) f
      WHERE c.person_target IS NOT NULL
-     ORDER BY c.is_chat DESC, c.name, f.id
+     ORDER BY c.is_chat DESC, c.name, f.place, f.id
      LIMIT 1
 $$;
 

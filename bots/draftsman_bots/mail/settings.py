@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from draftsman.field_errors import matching
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.section import ChannelSection, Section
+from draftsman.settings.section import ChannelSection, Section, Several
 from draftsman_bots.mail.plugin import ADDRESS, ADDRESS_FORM
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
@@ -85,7 +85,7 @@ class MailSettings(ChannelSection):
 
 
 class MailAccount(Section):
-    """The account of a person."""
+    """The accounts of a person."""
 
-    mail: Address | None = Field(None, examples=["anna@example.org"])
-    """E-mail address. Unset: not by mail."""
+    mail: Several[Address] = Field((), examples=[["anna@example.org", "anna@work.example"]])
+    """E-mail addresses, of which the first gets the messages. Empty: not by mail."""

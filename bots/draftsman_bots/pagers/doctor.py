@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def checks(settings: Settings, rt: Runtime | None) -> AsyncIterator[Check]:
     """Warn about a pager whose webhook is received, and where no person has an account."""
     people = () if rt is None else rt.policy.people.values()
-    ids = [id for person in people for id in person.pagers]
+    ids = [id for person in people for id in person.accounts("pager")]
     for name in sorted(webhook_pagers(settings)) if rt is not None else ():
         if not any(id.startswith(f"{name}:".casefold()) for id in ids):
             text = f"{name}: no person has an account there, so acknowledgments there do not count"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from draftsman.field_errors import matching
 from draftsman.settings.addresses import Listen, WebAddress, address_of
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.section import NamedSection, Section
+from draftsman.settings.section import NamedSection, Section, Several
 
 PAGER_URL: Final = "https://events.pagerduty.com/v2/enqueue"
 """URL of PagerDuty's Events API v2, the default of a pager with this format."""
@@ -20,11 +20,6 @@ _PagerUser = Annotated[
         "must be the name of a pager and a user id or an e-mail address, such as ops:PLH1HKV",
     ),
     AfterValidator(str.lower),
-]
-_PagerUsers = Annotated[
-    tuple[_PagerUser, ...],
-    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value or ()),
-    AfterValidator(lambda value: tuple(dict.fromkeys(value))),
 ]
 
 
@@ -80,6 +75,6 @@ def webhook_pagers(settings: object) -> dict[str, PagerSettings]:
 class PagerAccount(Section):
     """The accounts of a person."""
 
-    pager: _PagerUsers = Field((), examples=[["ops:PLH1HKV"]])
+    pager: Several[_PagerUser] = Field((), examples=[["ops:PLH1HKV"]])
     """Tables of pagers, each with a user id or e-mail address there; without one, acknowledgments
     there do not count."""

@@ -306,6 +306,7 @@ def person_named(call: Call, text: str) -> str:
     """Return the person of a name, or of a mention such as `@bob` or `<@U0BOB>`."""
     account = text.strip("<>").removeprefix("@").partition("|")[0]
     for person in call.rt.policy.people.values():
-        if account and person.ids.get(call.actor.channel, "").partition("@")[0] == account:
+        ids = person.accounts(call.actor.channel)
+        if account and account in (id.partition("@")[0] for id in ids):
             return person.name
     return account

@@ -246,11 +246,11 @@ WITH due AS MATERIALIZED (
 SELECT t.person, t.job, t.question, t.digest_at, q.text, q.expires_at,
        coalesce(r.ticket_title, r.type) AS title, (
        SELECT count(*) FROM draftsman.identical_to(t.job, t.question)) AS others, (
-       SELECT jsonb_object_agg(a.channel, a.id ORDER BY a.place DESC)
-         FROM (SELECT 1 AS place, i.channel, i.external_id AS id FROM draftsman.person_identities i
+       SELECT jsonb_object_agg(a.channel, a.id ORDER BY a.place DESC NULLS FIRST)
+         FROM (SELECT i.place, i.channel, i.external_id AS id FROM draftsman.person_identities i
                 WHERE i.person = t.person
                 UNION ALL
-               SELECT 2, l.channel, l.external_id FROM draftsman.identity_links l
+               SELECT NULL, l.channel, l.external_id FROM draftsman.identity_links l
                 WHERE l.person = t.person) a) AS accounts, d.channel, d.target
   FROM taken t
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question

@@ -79,7 +79,8 @@ class ChannelPlugin:
     names are the targets. None: it has no table of its own."""
     account: str | None = None
     """A `Section` whose single field, of the name of the channel, is the account of a person in
-    `[people.NAME]`: text, or a tuple where a person may have several. None: it has no accounts."""
+    `[people.NAME]`: text, or `Several` where a person may have several, the first of which gets
+    the messages. None: it has no accounts."""
     target: TargetSyntax | None = None
     """How its targets are written. None: messages have no targets there."""
     takes_files: bool = False

@@ -18,23 +18,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PersonRow:
-    """A person with roles and accounts: `ids` by channel or `login`, and those in pagers."""
+    """A person with roles and accounts by channel or `login`: the first, and further ones."""
 
     name: str
     roles: Sequence[str]
     ids: Mapping[str, str]
-    pagers: Sequence[str]
+    further_ids: Mapping[str, Sequence[str]]
 
 
 def person_row(name: str, person: DirectoryEntry | Person) -> PersonRow:
     """Return a person of a directory or policy."""
     ids = {"login" if key == "cli" else str(key): id for key, id in person.ids.items()}
-    return PersonRow(name, sorted(person.roles), ids, sorted(person.pagers))
+    return PersonRow(name, sorted(person.roles), ids, person.further_ids)
 
 
 def _accounts(row: PersonRow) -> str:
-    accounts = [*row.ids.items(), *(("pager", value) for value in row.pagers)]
-    return ", ".join(f"{channel}:{id}" for channel, id in accounts)
+    return ", ".join(
+        f"{channel}:{id}"
+        for channel, first in row.ids.items()
+        for id in (first, *row.further_ids.get(channel, ()))
+    )
 
 
 PEOPLE: Final[Entity[PersonRow]] = Entity(
@@ -52,7 +55,7 @@ PEOPLE: Final[Entity[PersonRow]] = Entity(
         ),
         Column(
             "ACCOUNTS",
-            help="Logins, and accounts in chats, forges and pagers.",
+            help="Logins, and accounts in channels.",
             cell=lambda row, _: cells.text(_accounts(row)),
             cut=True,
         ),

@@ -27,18 +27,15 @@ def configured_directory(settings: Settings) -> Directory:
 
 def entry_of(person: PersonSettings) -> DirectoryEntry:
     """Return the entry of a person of the configuration."""
-    accounts = dict(person.accounts)
-    pagers = accounts.pop("pager", ())
-    ids = {"cli": person.login} if person.login else {}
+    login = [("cli", person.login)] if person.login else []
+    accounts = [(channel, id) for channel, ids in person.accounts.items() for id in ids]
     return DirectoryEntry(
         roles=frozenset(person.roles),
         quiet_hours=person.quiet_hours,
         timezone=person.timezone,
         working_hours=person.working_hours,
         holidays=person.holidays,
-        ids=ids | {channel: values[0] for channel, values in accounts.items()},
-        pagers=pagers,
-    )
+    ).with_accounts([*login, *accounts])
 
 
 def configured_policy(settings: Settings, stored: Directory | None = None) -> Policy:
@@ -60,7 +57,7 @@ def _person(name: str, entry: DirectoryEntry, settings: Settings) -> Person:
         roles=entry.roles,
         ids=ids,
         quiet=_hours(entry, settings),
-        pagers=frozenset(entry.pagers),
+        further_ids=entry.further_ids,
     )
 
 

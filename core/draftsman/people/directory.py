@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, Literal
+from operator import itemgetter
+from typing import Any, Literal
 
 from draftsman.channels import ChannelName
-
-PAGER: Final = "pager"
-"""The channel in which a person may have several accounts."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """A person; `ids` by channel, where `cli` is the login or the database role."""
+    """A person; `ids` has the first account of each channel, `cli` the login or database role."""
 
     roles: frozenset[str] = frozenset()
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -23,14 +21,30 @@ class DirectoryEntry:
     timezone: str | None = None
     working_hours: str | None = None
     holidays: str | None = None
-    pagers: tuple[str, ...] = ()
-    """Accounts in pagers: `ops:plh1hkv`."""
+    further_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Further accounts by channel."""
+
+    @property
+    def accounts(self) -> list[tuple[str, str]]:
+        """Channel and id of each account, in their order."""
+        further = [(channel, id) for channel, ids in self.further_ids.items() for id in ids]
+        return sorted((*self.ids.items(), *further), key=itemgetter(0))
+
+    def with_accounts(self, accounts: Iterable[tuple[str, str]]) -> DirectoryEntry:
+        """Return a copy with the channels and ids of these accounts."""
+        by_channel: dict[str, tuple[str, ...]] = {}
+        for channel, id in accounts:
+            by_channel[channel] = (*by_channel.get(channel, ()), id)
+        return replace(
+            self,
+            ids={channel: ids[0] for channel, ids in by_channel.items()},
+            further_ids={channel: ids[1:] for channel, ids in by_channel.items() if ids[1:]},
+        )
 
     def describe(self) -> str:
         """Return the entry in one line."""
         clauses = [", ".join(sorted(self.roles)) or "no role"]
-        clauses += [f"{channel} {id}" for channel, id in sorted(self.ids.items())]
-        clauses += [f"pager {id}" for id in sorted(self.pagers)]
+        clauses += [f"{channel} {id}" for channel, id in self.accounts]
         if self.quiet_hours:
             clauses.append(f"quiet {self.quiet_hours}")
         if self.timezone:
@@ -103,7 +117,7 @@ class Directory:
                 {
                     "name": name,
                     "roles": sorted(entry.roles),
-                    "accounts": [*entry.ids.items(), *((PAGER, id) for id in entry.pagers)],
+                    "accounts": entry.accounts,
                     "quiet_hours": entry.quiet_hours,
                     "timezone": entry.timezone,
                     "working_hours": entry.working_hours,
@@ -121,13 +135,11 @@ def from_json(data: Mapping[str, Any]) -> Directory:
     people = {
         person["name"]: DirectoryEntry(
             roles=frozenset(person["roles"]),
-            ids={channel: id for channel, id in person["accounts"] if channel != PAGER},
             quiet_hours=person["quiet_hours"],
             timezone=person["timezone"],
             working_hours=person["working_hours"],
             holidays=person["holidays"],
-            pagers=tuple(id for channel, id in person["accounts"] if channel == PAGER),
-        )
+        ).with_accounts(person["accounts"])
         for person in data["people"] or ()
     }
     groups = {name: tuple(members) for name, members in (data["groups"] or {}).items()}

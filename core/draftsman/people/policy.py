@@ -96,12 +96,17 @@ class Person:
     ids: Mapping[ChannelName, str] = field(default_factory=dict)
     quiet: InterruptibleHours | None = None
     """When the person may be interrupted; None: at any time."""
-    pagers: frozenset[str] = frozenset()
-    """Accounts in pagers."""
+    further_ids: Mapping[ChannelName, tuple[str, ...]] = field(default_factory=dict)
+    """Accounts besides those of `ids`, to which messages go."""
+
+    def accounts(self, channel: ChannelName) -> tuple[str, ...]:
+        """Return the person's accounts in a channel."""
+        first = self.ids.get(channel)
+        return () if first is None else (first, *self.further_ids.get(channel, ()))
 
     def has_account(self, channel: ChannelName, id: str) -> bool:
         """Return whether this account is the person's."""
-        return self.ids.get(channel) == id or (channel == "pager" and id in self.pagers)
+        return id in self.accounts(channel)
 
     def free_at(self, now: datetime) -> datetime:
         """Return `now` if the person may be interrupted, else the next time."""
@@ -147,8 +152,9 @@ class Policy:
             return invoker
         if invoker == self.login and self.owner is not None:
             return self.owner
+        channel, _, id = invoker.partition(":")
         for person in self.people.values():
-            if invoker in (f"{channel}:{id}" for channel, id in person.ids.items()):
+            if person.has_account(channel, id):
                 return person.name
         return invoker
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import GenericAlias
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from draftsman.basic_settings import expand_user
 
@@ -17,6 +17,15 @@ def _expanded(value: object) -> object:
 
 UserPath = Annotated[Path, BeforeValidator(_expanded)]
 """A path in which `~` is the user's home."""
+
+
+T = TypeVar("T")
+Several = Annotated[
+    tuple[T, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value or ()),
+    AfterValidator(lambda value: tuple(dict.fromkeys(value))),
+]
+"""Values of which a single one may be written without a list."""
 
 
 class Section(BaseModel):

@@ -73,8 +73,15 @@ def test_a_wrong_table_is_refused(change: dict[str, Any], problem: str) -> None:
         MailSettings.model_validate(MAIL | change)
 
 
-def test_addresses_are_in_lower_case() -> None:
-    assert MailAccount(mail="Anna@Example.org").mail == "anna@example.org"
+@pytest.mark.parametrize(
+    ("written", "addresses"),
+    [
+        ("Anna@Example.org", ("anna@example.org",)),
+        (["b@x.org", "A@x.org", "B@x.org"], ("b@x.org", "a@x.org")),
+    ],
+)
+def test_addresses_are_in_lower_case_and_in_order(written: object, addresses: object) -> None:
+    assert MailAccount.model_validate({"mail": written}).mail == addresses
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.database.database import Database
+from draftsman.channels.accounts import direct_target
+from draftsman.database.database import Connection, Database
+from draftsman.deliveries.service.message_builder import recipient
 from draftsman.errors import NotFound, NotPermitted, UsageError
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
+from draftsman.people.configuration import configured_policy
+from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.policy import ROLES, Policy
 from draftsman.people.service.people import People
 from draftsman.runtime import Runtime
 from draftsman_testing.people import People as Actors
+from tests.support.statements import rows
 
 IN_SLACK = Actor("slack", "U1", "Somebody")
 
@@ -26,6 +31,31 @@ async def test_the_owner_of_an_embedded_database_needs_no_configuration(db: Data
     )
     elsewhere = await People(db, Policy()).actor(IN_SLACK)
     assert (elsewhere.person, elsewhere.owner, elsewhere.roles) == ("root", False, frozenset())
+
+
+async def test_messages_go_to_the_first_of_several_accounts_and_each_is_the_persons(
+    rt: Runtime, people: Actors, conn: Connection
+) -> None:
+    mails = [("mail", "z@example.org"), ("mail", "a@example.org"), ("mail", "m@example.org")]
+    stored = Directory({"eve": DirectoryEntry(frozenset({"responder"})).with_accounts(mails)})
+    await rt.people.save(stored)
+    entry = (await rt.people.directory()).people["eve"]
+    assert entry.accounts == mails
+    assert entry.describe() == (
+        "responder; mail z@example.org; mail a@example.org; mail m@example.org"
+    )
+    assert await rows(conn, "SELECT * FROM draftsman.target_of_person('eve')") == [
+        ("mail", "z@example.org")
+    ]
+    policy = configured_policy(rt.settings, stored)
+    eve = policy.people["eve"]
+    assert direct_target(eve.ids) == ("mail", "z@example.org")
+    for _, address in mails:
+        assert policy.resolve(Actor("mail", address, "Eve")).person == "eve"
+        assert policy.requester(f"mail:{address}") == "eve"
+        assert recipient(policy, address, "mail") is eve
+        assert await rows(conn, "SELECT draftsman.person_of('mail', %s)", (address,)) == [("eve",)]
+    assert recipient(policy, "x@example.org", "mail") is None
 
 
 async def test_a_linked_identity_has_the_current_roles_of_its_person(

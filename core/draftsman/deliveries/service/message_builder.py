@@ -133,8 +133,7 @@ def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
 def recipient(policy: Policy, target: str, channel: ChannelName) -> Person | None:
     """Return the known person who alone reads a target of a channel; None for any other target."""
     for person in policy.people.values():
-        account = person.ids.get(channel)
-        if account is not None and person_target(channel, account) == target:
+        if any(person_target(channel, account) == target for account in person.accounts(channel)):
             return person
     return None
 

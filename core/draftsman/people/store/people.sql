@@ -32,7 +32,7 @@ SELECT jsonb_build_object(
             'name', p.name, 'roles', p.roles, 'quiet_hours', p.quiet_hours, 'timezone', p.timezone,
             'working_hours', p.working_hours, 'holidays', p.holidays,
             'accounts', (SELECT coalesce(jsonb_agg(jsonb_build_array(i.channel, i.external_id)
-                                                   ORDER BY i.channel, i.external_id), '[]')
+                                                   ORDER BY i.channel, i.place), '[]')
                            FROM draftsman.person_identities i
                           WHERE i.person = p.name)) ORDER BY p.name)
          FROM draftsman.people p),

@@ -51,7 +51,7 @@ async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> Non
     users = ("pager:ops:PLH1HKV", "pager:grafana:Dave@example.org")
     pagers = [option for user in users for option in ("--account", user)]
     paged = await cli("people", "set", "dave", *pagers, *hours)
-    assert "pager grafana:dave@example.org; pager ops:plh1hkv" in paged.out
+    assert "pager ops:plh1hkv; pager grafana:dave@example.org" in paged.out
     (await cli("people", "set", "dave", "--account", "pager:PLH1HKV", "--yes")).refused(
         2, "ops:PLH1HKV"
     )
