@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import TARGET_GONE, File, Message, RateLimit, Receipt, SendResult
 from draftsman.errors import Failure
 from draftsman.jobs.job import Source, Status
@@ -25,35 +26,22 @@ TOLD: Final = "tell"
 """The queue of the jobs with notifications."""
 
 
-class LimitedChannel:
+class LimitedChannel(Channel):
     """A channel with a fixed response for each target."""
 
     name = "slack"
 
-    def served(self) -> Sequence[str] | None:
-        """Return None: all targets."""
-        return None
-
     def limits(self, message: Message) -> Sequence[RateLimit]:
         return [RateLimit("slack#post", 0.001, 100)]
 
-    def bucket(self, message: Message, failure: Failure) -> str:
-        return f"slack:{message.target}"
-
     async def send(self, message: Message) -> SendResult:
         return SAYS.get(message.target, SAYS["fine"])
-
-    async def find(self, message: Message) -> SendResult | None:
-        return None
 
     async def edit(self, message: Message) -> SendResult:
         return SAYS.get(message.target, SAYS["fine"])
 
     async def upload(self, message: Message, file: File) -> SendResult:
         return SAYS.get(message.target, SAYS["fine"])
-
-    async def close(self) -> None:
-        pass
 
 
 async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:

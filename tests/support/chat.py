@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import httpx
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     COPY_GONE,
     File,
@@ -107,7 +108,7 @@ class Proxy:
         await self._client.aclose()
 
 
-class ChatChannel:
+class ChatChannel(Channel):
     """Channel adapter of the chat; a call without a reply is unconfirmed."""
 
     name = "slack"
@@ -116,17 +117,9 @@ class ChatChannel:
         self._client = httpx.AsyncClient(base_url=url, timeout=timeout)
         self._rate = rate
 
-    def served(self) -> Sequence[str] | None:
-        """Return None: all targets."""
-        return None
-
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Take from the account, if it has a limit."""
         return () if self._rate is None else (RateLimit("slack#post", 1 / self._rate, 2),)
-
-    def bucket(self, message: Message, failure: Failure) -> str:
-        """Return the bucket of the target."""
-        return f"{self.name}:{message.target}"
 
     async def send(self, message: Message) -> SendResult:
         """Post it."""

@@ -1,1 +1,1 @@
-"""The receiver of the webhooks of pagers."""
+"""Pagers: alerts of critical questions, and the receiver of their webhooks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from draftsman.settings.attention import webhook_pagers
+from draftsman_bots.pagers.settings import webhook_pagers
 from draftsman_bots.process.checks import Check
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ async def checks(settings: Settings, rt: Runtime | None) -> AsyncIterator[Check]
     """Warn about a pager whose webhook is received, and where no person has an account."""
     people = () if rt is None else rt.policy.people.values()
     ids = [id for person in people for id in person.pagers]
-    for name in sorted(webhook_pagers(settings.pagers)) if rt is not None else ():
+    for name in sorted(webhook_pagers(settings)) if rt is not None else ():
         if not any(id.startswith(f"{name}:".casefold()) for id in ids):
             text = f"{name}: no person has an account there, so acknowledgments there do not count"
             hint = (

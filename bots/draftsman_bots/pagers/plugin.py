@@ -15,9 +15,9 @@ def _parse(address: str) -> tuple[str, str | None]:
 
 
 def _missing(settings: Settings, target: str | None) -> str | None:
-    from draftsman.settings.attention import webhook_pagers
+    from draftsman_bots.pagers.settings import webhook_pagers
 
-    if webhook_pagers(settings.pagers):
+    if webhook_pagers(settings):
         return None
     return "listen to [pagers.NAME] (docs/attention-ladder.md)"
 
@@ -26,9 +26,12 @@ PAGER = ChannelPlugin(
     name="pager",
     label="Pagers",
     table="pagers",
+    docs="docs/attention-ladder.md",
+    settings="draftsman_bots.pagers.settings:PagerSettings",
     account="draftsman_bots.pagers.settings:PagerAccount",
     target=TargetSyntax(form="pager:NAME", parse=_parse, only_critical=True),
     missing=_missing,
+    worker_channel="draftsman_bots.pagers.channel:worker_channel",
     doctor="draftsman_bots.pagers.doctor:checks",
     bot="draftsman_bots.pagers.service:PagerService",
     bot_label="receiver of pager webhooks",

@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from draftsman.attention import pager_event
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.people.actor import Actor
 from draftsman.processes.components import Component, ComponentGroup
-from draftsman.settings.attention import webhook_pagers
+from draftsman_bots.pagers import webhook
+from draftsman_bots.pagers.settings import PagerSettings, webhook_pagers
 from draftsman_bots.process import http
 from draftsman_bots.process.credentials import read_credential
 from draftsman_bots.process.health import WebhookHealth
@@ -71,13 +71,13 @@ class PagerReceiver:
             raw = await http.read_body(request, BODY)
         except http.BodyRejected as error:
             return self._reject(error.status, error.reason, str(error))
-        kind = self._rt.settings.pagers[name].format
-        if not pager_event.is_genuine(kind, self._secrets[name], dict(request.headers), raw):
+        kind = PagerSettings.of(self._rt.settings)[name].format
+        if not webhook.is_genuine(kind, self._secrets[name], dict(request.headers), raw):
             text = f"the signature is wrong: is [pagers.{name}] webhook_secret that of the webhook?"
             return self._reject(401, "signature", text)
-        if not pager_event.is_object(raw):
+        if not webhook.is_object(raw):
             return self._reject(400, "json", "the body is not a JSON object")
-        event = pager_event.content(name, kind, raw)
+        event = webhook.content(name, kind, raw)
         if event is None:
             return PlainTextResponse("ignored: not about a question\n")
         try:
@@ -129,7 +129,7 @@ class PagerService:
 
     def _servers(self, rt: Runtime) -> Iterator[Component]:
         """Yield a server for each address, with the pagers that share it, and health servers."""
-        pagers = webhook_pagers(rt.settings.pagers)
+        pagers = webhook_pagers(rt.settings)
         by_address: dict[tuple[str, int], list[str]] = defaultdict(list)
         for name, pager in pagers.items():
             if pager.address is not None:

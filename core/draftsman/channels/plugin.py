@@ -75,7 +75,8 @@ class ChannelPlugin:
     docs: str = ""
     """Where its configuration is explained: `docs/mail.md`."""
     settings: str | None = None
-    """Its `ChannelSection`, the table in the configuration. None: it has no table of its own."""
+    """Its `ChannelSection`, the table in the configuration, or its `NamedSection`, tables whose
+    names are the targets. None: it has no table of its own."""
     account: str | None = None
     """A `Section` whose single field, of the name of the channel, is the account of a person in
     `[people.NAME]`: text, or a tuple where a person may have several. None: it has no accounts."""
@@ -97,6 +98,9 @@ class ChannelPlugin:
     bot: str | None = None
     """Function of the `Runtime` that returns the `Component` of `draftsman bots`, and raises
     ConfigError. None: the channel has no bot."""
+    worker_channel: str | None = None
+    """Function of the `Settings` that returns the `Channel` with which a worker sends its messages.
+    None: only a bot sends them."""
     bot_label: str = ""
     """What people call the bot; by default `<label> bot`."""
     doctor: str | None = None
@@ -119,6 +123,6 @@ class ChannelPlugin:
         """Return what to add to the `Settings` for the channel or a target; None: nothing."""
         if self.missing is not None:
             return self.missing(settings, target)
-        if getattr(settings, self.table, None) is not None:
+        if getattr(settings, self.table, None):
             return None
         return f"[{self.table}] ({self.docs})" if self.docs else f"[{self.table}]"

@@ -31,6 +31,10 @@ class Channel(Protocol):
         """
         return None
 
+    def problems(self) -> Sequence[str]:
+        """Return what keeps this process from sending to configured targets."""
+        return ()
+
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Return the rate limits of this message, such as those of its account and method."""
         return ()

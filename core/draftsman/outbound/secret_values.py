@@ -7,9 +7,7 @@ from typing import Final
 
 from draftsman.errors import NotOnThisWorker
 from draftsman.outbound import webhook_signature
-from draftsman.settings.attention import PagerSettings
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.section import Section
 from draftsman.settings.webhooks import WebhookSettings
 
 MAX_BYTES: Final = 64 * 1024
@@ -49,14 +47,6 @@ def signing_keys(webhook: WebhookSettings, name: str) -> tuple[bytes, ...]:
     Raises MissingSecret, and UsageError for an invalid secret.
     """
     return webhook_signature.keys(read_secret(webhook.secret, f"webhook {name!r}"))
-
-
-def check_secret(item: Section, name: str) -> None:
-    """Raise MissingSecret or UsageError for a webhook or pager without a usable secret."""
-    if isinstance(item, WebhookSettings):
-        signing_keys(item, name)
-    elif isinstance(item, PagerSettings):
-        read_secret(item.secret, f"pager {name!r}")
 
 
 def redact_values(text: str, *secrets: str) -> str:

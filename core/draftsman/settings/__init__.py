@@ -47,7 +47,6 @@ from draftsman.settings.attention import (
     HolidaySettings,
     LadderSettings,
     OnCallSettings,
-    PagerSettings,
     check_attention,
 )
 from draftsman.settings.budgets import BudgetsSettings
@@ -156,7 +155,6 @@ class Settings(BaseSettings):
         ],
     )
     holidays: dict[str, HolidaySettings] = Field({}, examples=[{"berlin": {}}])
-    pagers: dict[str, PagerSettings] = Field({}, examples=[{"ops": {}}])
     rules: RuleSettings = Field(default_factory=RuleSettings.model_construct)
     quotas: QuotaSettings = Field(default_factory=QuotaSettings.model_construct)
     dashboard: DashboardSettings = Field(default_factory=DashboardSettings.model_construct)

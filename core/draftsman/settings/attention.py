@@ -1,25 +1,23 @@
-"""Settings of people's attention: ladders, on-call schedules, holidays and pagers."""
+"""Settings of people's attention: ladders, on-call schedules and holidays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import date, datetime
 from typing import Annotated, Final, Literal, Protocol, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from draftsman.channels.targets import parse_target
 from draftsman.errors import UsageError
 from draftsman.field_errors import matching
-from draftsman.settings.addresses import Listen, address_of, web_address
+from draftsman.settings import channel_tables
 from draftsman.settings.hours import Zone
 from draftsman.settings.people import PersonSettings
 from draftsman.settings.questions import QuestionSettings
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.section import Section, UserPath
 
-PAGER_URL: Final = "https://events.pagerduty.com/v2/enqueue"
-"""URL of PagerDuty's Events API v2, the default of a pager with this format."""
 _WEEK: Final = 86_400.0 * 7
 Recipient = Annotated[
     str,
@@ -115,56 +113,6 @@ class HolidaySettings(Section):
     none."""
 
 
-class PagerSettings(Section):
-    """Pagers for critical questions, for steps with `pager:NAME`."""
-
-    format: Literal["pagerduty", "grafana_oncall"] = Field(examples=["pagerduty"])
-    """pagerduty: Events API v2. grafana_oncall: formatted webhook."""
-    secret: SecretSettings = Field(examples=[{"env": "PAGERDUTY_ROUTING_KEY"}])
-    """Routing key of PagerDuty, or the URL of the integration of Grafana OnCall."""
-    url: str = PAGER_URL
-    """URL of PagerDuty's events, in another region or of a proxy."""
-    listen: Listen | None = Field(None, examples=["127.0.0.1:3002"])
-    """host:port of the HTTP server of its webhook (draftsman bots): POST /pagers/NAME. Unset:
-    acknowledgments there do not count."""
-    health_listen: Listen | None = Field(None, examples=["127.0.0.1:9402"])
-    """host:port of its own for /healthz, /readyz and /metrics; listen has only /healthz. Unset:
-    none."""
-    webhook_secret: SecretSettings | None = Field(
-        None, examples=[{"env": "PAGERDUTY_WEBHOOK_SECRET"}]
-    )
-    """Signing secret of PagerDuty's webhook, or the authorization header of Grafana OnCall's.
-    Unset: acknowledgments there do not count."""
-
-    @property
-    def address(self) -> tuple[str, int] | None:
-        """Host and port of the HTTP server of its webhook, or None."""
-        return address_of(self.listen)
-
-    @property
-    def health_address(self) -> tuple[str, int] | None:
-        """Host and port of the health endpoints, or None."""
-        return address_of(self.health_listen)
-
-    @model_validator(mode="after")
-    def _check_webhook(self) -> Self:
-        if self.health_listen is not None and self.listen is None:
-            raise ValueError("health_listen needs listen, the server of the webhook")
-        if (self.listen is None) != (self.webhook_secret is None):
-            raise ValueError("the webhook needs both listen and webhook_secret")
-        return self
-
-    @field_validator("url")
-    @classmethod
-    def _check_url(cls, value: str) -> str:
-        return web_address(value)
-
-
-def webhook_pagers(pagers: Mapping[str, PagerSettings]) -> dict[str, PagerSettings]:
-    """Return the pagers whose webhooks are received."""
-    return {name: pager for name, pager in pagers.items() if pager.listen is not None}
-
-
 class AttentionTables(Protocol):
     """The tables of the configuration that refer to each other by name."""
 
@@ -182,8 +130,6 @@ class AttentionTables(Protocol):
     def oncall(self) -> Mapping[str, OnCallSettings]: ...
     @property
     def holidays(self) -> Mapping[str, HolidaySettings]: ...
-    @property
-    def pagers(self) -> Mapping[str, PagerSettings]: ...
 
 
 def check_attention(settings: AttentionTables) -> None:
@@ -216,24 +162,26 @@ def _people(settings: AttentionTables) -> Iterator[tuple[str, PersonSettings | Q
 def _check_recipient(key: str, recipient: str, settings: AttentionTables, names: set[str]) -> None:
     if recipient.startswith("@oncall"):
         _check_name(key, recipient.partition(":")[2] or "default", {*settings.oncall})
-    elif recipient.startswith("pager:"):
-        _check_name(key, recipient.partition(":")[2], {*settings.pagers})
     elif recipient.startswith("webhook:"):
         _check_name(key, recipient.partition(":")[2], {*settings.webhooks})
     elif not recipient.startswith("@") and recipient not in names:
-        _check_target(key, recipient, names)
+        _check_target(key, recipient, settings, names)
 
 
-def _check_target(key: str, recipient: str, names: set[str]) -> None:
+def _check_target(key: str, recipient: str, settings: AttentionTables, names: set[str]) -> None:
     try:
-        parse_target(recipient, critical=True)
+        channel, target, _ = parse_target(recipient, critical=True)
     except UsageError as error:
         if ":" in recipient:
             raise ValueError(f"{key}: {error}") from None
         _check_name(key, recipient, names)
+    else:
+        tables = channel_tables.target_names(settings, channel)
+        if tables is not None:
+            _check_name(key, target, tables)
 
 
-def _check_name(key: str, name: str, known: set[str]) -> None:
+def _check_name(key: str, name: str, known: Set[str]) -> None:
     if name not in known:
         allowed = ", ".join(sorted(known)) or "none are configured"
         raise ValueError(f"{key}: unknown name {name!r}; known: {allowed}")

@@ -6,7 +6,7 @@ channel fails with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from types import GenericAlias
 from typing import Any, TypeVar, get_args
@@ -17,7 +17,7 @@ from draftsman import plugins
 from draftsman.channels import registry
 from draftsman.errors import ConfigError
 from draftsman.settings.people import PersonSettings
-from draftsman.settings.section import ChannelSection, Section
+from draftsman.settings.section import ChannelSection, NamedSection, PackageSection, Section
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -58,7 +58,7 @@ def with_channels(base: type[M]) -> type[M]:
             unusable.append(name)
             continue
         if section is not None:
-            tables[section.table] = (section | None, None)
+            tables[section.table] = section.field()
         if account is not None:
             accounts.append(account)
     known = tables.keys() | base.model_fields.keys()
@@ -79,15 +79,16 @@ def person_model(model: type[BaseModel]) -> type[PersonSettings]:
 
 def parts_of(
     name: str, base: type[BaseModel]
-) -> tuple[type[ChannelSection] | None, type[Section] | None]:
+) -> tuple[type[PackageSection] | None, type[Section] | None]:
     """Return the models of a channel's table and account; raises ConfigError for a wrong one."""
     channel = registry.channel(name)
     plugin = plugins.find(plugins.CHANNELS, name)
     section = account = None
     if channel.settings is not None:
         section = plugins.load_part(plugin, channel.settings)
-        if not (isinstance(section, type) and issubclass(section, ChannelSection)):
-            raise ConfigError(f"{plugin} cannot be used: {channel.settings} is no ChannelSection")
+        if not (isinstance(section, type) and issubclass(section, ChannelSection | NamedSection)):
+            problem = f"{channel.settings} is no ChannelSection and no NamedSection"
+            raise ConfigError(f"{plugin} cannot be used: {problem}")
         if section.table != channel.table or section.table in base.model_fields:
             raise ConfigError(f"{plugin} cannot be used: its table is [{section.table}]")
     if channel.account is not None:
@@ -109,8 +110,14 @@ def problems(base: type[BaseModel]) -> Iterator[tuple[plugins.Plugin, str]]:
 
 
 def section_of(settings: object, name: str) -> Any:
-    """Return the table of a channel, or None; raises ConfigError if the channel cannot be used."""
+    """Return the table or tables of a channel, or None; raises ConfigError if it cannot be used."""
     channel = registry.channel(name)
     if channel.settings is None:
         return None
     return plugins.load_part(plugins.find(plugins.CHANNELS, name), channel.settings).of(settings)
+
+
+def target_names(settings: object, name: str) -> Set[str] | None:
+    """Return the targets of a channel if they are its tables, else None."""
+    tables = None if registry.find(name) is None else section_of(settings, name)
+    return tables.keys() if isinstance(tables, dict) else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from draftsman.basic_settings import expand_user
 
@@ -29,14 +30,47 @@ class Section(BaseModel):
         return cls
 
 
-class ChannelSection(Section):
-    """The table of a channel, which its package adds to `Settings`."""
+class PackageSection(Section):
+    """What the package of a channel adds to `Settings`."""
 
     table: ClassVar[str]
     """Name of the table."""
+
+    @classmethod
+    def field(cls) -> tuple[Any, Any]:
+        """Return the type and the default of the field in `Settings`."""
+        raise NotImplementedError
+
+
+class ChannelSection(PackageSection):
+    """The table of a channel."""
+
+    @classmethod
+    def field(cls) -> tuple[Any, Any]:
+        """Return the type and the default of the field: the table, or None."""
+        return cls | None, None
 
     @classmethod
     def of(cls, settings: object) -> Self | None:
         """Return the table in the `Settings`; None without it."""
         section = getattr(settings, cls.table, None)
         return section if isinstance(section, cls) else None
+
+
+class NamedSection(PackageSection):
+    """One of the tables of a channel, such as `[pagers.ops]`: its name is a target."""
+
+    example: ClassVar[str]
+    """Name of a table, for the documentation."""
+
+    @classmethod
+    def field(cls) -> tuple[Any, Any]:
+        """Return the type and the default of the field: tables by name, or none."""
+        return GenericAlias(dict, (str, cls)), Field({}, examples=[{cls.example: {}}])
+
+    @classmethod
+    def of(cls, settings: object) -> dict[str, Self]:
+        """Return the tables in the `Settings` by name."""
+        tables = getattr(settings, cls.table, None)
+        items = tables.items() if isinstance(tables, dict) else ()
+        return {name: table for name, table in items if isinstance(table, cls)}

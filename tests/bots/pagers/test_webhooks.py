@@ -12,10 +12,10 @@ import pytest
 
 from draftsman.attention.attention import QuestionAttention
 from draftsman.database.database import Connection
-from draftsman.deliveries.channels.pager_channel import PagerChannel
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
+from draftsman_bots.pagers.channel import worker_channel
 from draftsman_bots.pagers.service import PagerService
 from draftsman_testing.factories import QUESTION, Factory
 from draftsman_testing.forges.conversation import deliver
@@ -120,7 +120,7 @@ async def paged(
         await rt.sweeps.run("ladders", LeaderTerm())
         service = PagerService(rt)
         running = asyncio.create_task(service.run())
-        dispatcher = rt.dispatcher([PagerChannel(rt.settings.pagers, rt.settings.http, 5)])
+        dispatcher = rt.dispatcher([worker_channel(rt.settings)])
         async with background(dispatcher.run()):
             found = Paged(rt, fake, service, work, "")
             await found.pages(2)

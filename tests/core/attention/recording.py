@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from draftsman.channels import ChannelName
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     DeliveryKind,
     File,
     Message,
-    RateLimit,
     Receipt,
     SendResult,
 )
@@ -34,7 +33,7 @@ class Sent:
 
 
 @dataclass
-class RecordingChannel:
+class RecordingChannel(Channel):
     """A Slack or a pager that records the messages; `now` is the time of the simulation."""
 
     now: datetime
@@ -46,13 +45,6 @@ class RecordingChannel:
     def questions(self) -> list[Sent]:
         """The questions."""
         return [item for item in self.messages if item.kind is DeliveryKind.QUESTION]
-
-    def served(self) -> Sequence[str] | None:
-        """Return None: all targets."""
-        return None
-
-    def limits(self, message: Message) -> Sequence[RateLimit]:
-        return ()
 
     def bucket(self, message: Message, failure: Failure) -> str:
         return "slack"
@@ -68,9 +60,6 @@ class RecordingChannel:
         name, critical = (question.name, question.critical) if question else ("", False)
         self.messages.append(Sent(self.now, message.target, message.kind, name, critical, text))
 
-    async def find(self, message: Message) -> SendResult | None:
-        return None
-
     async def edit(self, message: Message) -> SendResult:
         if self.name == "pager":
             self._record(message)
@@ -78,6 +67,3 @@ class RecordingChannel:
 
     async def upload(self, message: Message, file: File) -> SendResult:
         return Receipt(message.marker)
-
-    async def close(self) -> None:
-        return None

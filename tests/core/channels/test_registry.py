@@ -37,7 +37,8 @@ def test_the_channels_of_draftsman_are_those_of_pyproject() -> None:
 def test_what_a_channel_names_can_be_imported(name: str) -> None:
     channel = registry.channel(name)
     commands = [command.target for command in channel.commands]
-    for target in filter(None, [channel.bot, channel.doctor, channel.settings, *commands]):
+    parts = [channel.bot, channel.worker_channel, channel.doctor, channel.settings, *commands]
+    for target in filter(None, parts):
         assert callable(plugins.resolve(target))
 
 

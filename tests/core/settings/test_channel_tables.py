@@ -20,7 +20,7 @@ Write = Callable[[str], Path]
 SETTINGS: Final = """
 from typing import Annotated
 from pydantic import AfterValidator
-from draftsman.settings.section import ChannelSection, Section
+from draftsman.settings.section import ChannelSection, NamedSection, Section
 
 class FaxSettings(ChannelSection):
     table = "mailbox"
@@ -29,6 +29,11 @@ class FaxSettings(ChannelSection):
 
 class FaxAccount(Section):
     fax: Annotated[str, AfterValidator(str.lower)] | None = None
+
+class FaxMachine(NamedSection):
+    table = "mailbox"
+    example = "office"
+    number: int
 
 class Wrong(ChannelSection):
     table = "worker"
@@ -106,6 +111,35 @@ def test_an_account_that_is_written_differently_is_validated_each_time(write: Wr
         basic = basic_settings.read(config, lambda: None)
         assert (basic is not None) == has_stamp
         assert basic is None or basic.people["anna"].accounts == accounts["anna"]
+
+
+MACHINES = """
+from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
+
+CHANNEL = ChannelPlugin(
+    name="fax",
+    label="Fax",
+    table="mailbox",
+    settings="acme_settings:FaxMachine",
+    target=TargetSyntax(form="fax:NAME", parse=lambda address: (address, None)),
+)
+"""
+
+
+def test_a_package_adds_tables_whose_names_are_its_targets(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ladder = "[[ladders.a.steps]]\nnotify = ['fax:{}']\n"
+    machines = "[mailbox.office]\nnumber = 1\n"
+    monkeypatch.setenv("DRAFTSMAN_MAILBOX__HOME__NUMBER", "2")
+    modules = {"acme_fax": MACHINES, "acme_settings": SETTINGS}
+    fax = Distribution("acme-fax", "1.2", {"fax": "acme_fax:CHANNEL"}, modules)
+    with installed(tmp_path / "packages", fax):
+        settings = load(write(machines + ladder.format("home")))
+        tables = channel_tables.section_of(settings, "fax")
+        assert {name: table.number for name, table in tables.items()} == {"office": 1, "home": 2}
+        with pytest.raises(ConfigError, match="unknown name 'gone'; known: home, office"):
+            load(write(machines + ladder.format("gone")))
 
 
 @pytest.mark.parametrize(

@@ -237,10 +237,10 @@ async def test_show_and_doctor_report_deliveries(
     checked = {
         row["name"]: row for row in json.loads((await cli("doctor", "--json")).out)["checks"]
     }
-    assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
+    assert checked["deliveries"]["status"] == checked["webhook"]["status"] == "warn"
     assert checked["deliveries"]["text"] == "1 dead-letter delivery"
     assert "redeliver --dead-letters" in checked["deliveries"]["hint"]
-    assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
+    assert "the variable NO_SUCH holds no secret" in checked["webhook"]["text"]
 
 
 async def test_doctor_reports_deliveries_without_a_sender(

@@ -1,1 +1,1 @@
-"""Channels that need no bot: log, webhook and pager."""
+"""The channels of a worker, which needs no bot for them."""

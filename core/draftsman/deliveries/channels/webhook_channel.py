@@ -41,11 +41,15 @@ class WebhookChannel(Channel):
         self._http = http
         self._timeouts = Timeouts(call=timeout, connect=timeout)
         self._now = now
-        self._usable = UsableSecrets(webhooks)
+        self._usable = UsableSecrets(webhooks, secret_values.signing_keys)
 
     def served(self) -> Sequence[str]:
         """Return the webhooks whose secret this process can read."""
         return self._usable.names()
+
+    def problems(self) -> Sequence[str]:
+        """Return why the others cannot be used."""
+        return self._usable.problems()
 
     async def send(self, message: Message) -> SendResult:
         """Post the message."""

@@ -30,6 +30,9 @@ webhook_secret = {{ env = "PAGER" }}
     person = '[people.pat]\npager = "ops:PLH1HKV"\n'
     cli.config.write_text(kept + table.format(person), encoding="utf-8")
     assert "pagers" not in await _checks(cli)
+    monkeypatch.delenv("PAGER")
+    text = (await _checks(cli))["pager"]["text"]
+    assert text == "pager 'ops': the variable PAGER holds no secret on this worker"
 
 
 POST = """

@@ -248,8 +248,8 @@ async def _archives(rt: Runtime) -> Sequence[Finding]:
 
 
 async def _deliveries(rt: Runtime) -> Sequence[Finding]:
-    """Check for late and dead-letter deliveries, and the secrets of webhooks and pagers."""
-    from draftsman.outbound import secret_values
+    """Check for late and dead-letter deliveries, and the targets that a worker here would have."""
+    from draftsman.deliveries.channels.worker_channels import worker_channels
 
     findings = []
     for target in await rt.outbox.unserved():
@@ -260,12 +260,9 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
         text = counted(dead, "dead-letter delivery", "dead-letter deliveries")
         then = "draftsman deliveries --status dead_letter, then draftsman redeliver --dead-letters"
         findings.append(Finding("deliveries", "warn", text, then))
-    for name, item in (*rt.settings.webhooks.items(), *rt.settings.pagers.items()):
-        try:
-            secret_values.check_secret(item, name)
-        except DraftsmanError as error:
-            then = "set it in the environment of the worker"
-            findings.append(Finding("webhooks", "warn", str(error), then))
+    then = "set it in the environment of the worker"
+    for channel in worker_channels(rt.settings):
+        findings += [Finding(channel.name, "warn", text, then) for text in channel.problems()]
     return findings
 
 

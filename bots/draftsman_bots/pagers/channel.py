@@ -13,7 +13,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from draftsman.deliveries.channel import Channel
-from draftsman.deliveries.channels import pager_alert
 from draftsman.deliveries.channels.http_post import not_served, post
 from draftsman.deliveries.channels.usable_secrets import UsableSecrets
 from draftsman.deliveries.delivery import (
@@ -30,8 +29,10 @@ from draftsman.formats.truncation import truncate
 from draftsman.outbound import secret_values
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.questions.question import Question
-from draftsman.settings.attention import PagerSettings
+from draftsman.settings import Settings
 from draftsman.settings.http import HttpSettings
+from draftsman_bots.pagers import alert
+from draftsman_bots.pagers.settings import PagerSettings
 
 MAX_SUMMARY: Final = 1024
 """Maximum characters of a summary, by the Events API v2 of PagerDuty."""
@@ -56,11 +57,15 @@ class PagerChannel(Channel):
         self._pagers = pagers
         self._http = http
         self._timeouts = Timeouts(call=timeout, connect=timeout)
-        self._usable = UsableSecrets(pagers)
+        self._usable = UsableSecrets(pagers, _read_key)
 
     def served(self) -> Sequence[str]:
         """Return the pagers whose secret this process can read."""
         return self._usable.names()
+
+    def problems(self) -> Sequence[str]:
+        """Return why the others cannot be used."""
+        return self._usable.problems()
 
     async def send(self, message: Message) -> SendResult:
         """Trigger or acknowledge the alert of a question."""
@@ -83,7 +88,7 @@ class PagerChannel(Channel):
         if question is None or action is None:
             return Receipt(dedup_key(message))
         try:
-            secret = secret_values.read_secret(pager.secret, f"pager {message.target!r}")
+            secret = _read_key(pager, message.target)
         except Failure as error:
             return not_served(str(error))
         if pager.format == "pagerduty":
@@ -105,10 +110,21 @@ class PagerChannel(Channel):
         )
 
 
+def worker_channel(settings: Settings) -> PagerChannel:
+    """Return the channel of a worker."""
+    pagers = PagerSettings.of(settings)
+    return PagerChannel(pagers, settings.http, settings.notifications.timeout)
+
+
+def _read_key(pager: PagerSettings, name: str) -> str:
+    """Return the secret of a pager; raises MissingSecret."""
+    return secret_values.read_secret(pager.secret, f"pager {name!r}")
+
+
 def dedup_key(message: Message) -> str:
     """Return the key of the alert of a question, unique over all databases."""
     number = message.question.ordinal if message.question is not None else 0
-    return pager_alert.dedup_key(message.subject.id, number)
+    return alert.dedup_key(message.subject.id, number)
 
 
 def _pagerduty(message: Message, question: Question, action: str, key: str) -> dict[str, Any]:

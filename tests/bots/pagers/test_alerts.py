@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 
-from draftsman.deliveries.channels.pager_channel import PagerChannel
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import settings_model
+from draftsman_bots.pagers.channel import worker_channel
 from draftsman_testing.factories import QUESTION
 from draftsman_testing.http_server import serving
 from draftsman_testing.outbox import deliveries_of
 from draftsman_testing.pagers import GRAFANA_PATH, ROUTING_KEY, FakePagers
 from draftsman_testing.waits import background, until
-from tests.core.attention.conftest import MakeWith, TeamRuntime, person
+from tests.core.attention.conftest import MakeWith, TeamRuntime, make_with, person, team
+
+__all__ = ["make_with", "team"]
 
 CRITICAL = QUESTION.model_copy(update={"critical": True})
 STEPS = [{"notify": ["pager:ops", "pager:grafana"]}]
@@ -51,7 +53,7 @@ async def paged(
         }
         sent = {"notifications": {"base_delay": 0.01, "poll": 0.05}}
         rt = await team(**LADDER, **sent, pagers=pagers)
-        channel = PagerChannel(rt.settings.pagers, rt.settings.http, 5)
+        channel = worker_channel(rt.settings)
         dispatcher = rt.dispatcher([channel])
         assert isinstance(dispatcher, DeliveryDispatcher)
         async with background(dispatcher.run()):
