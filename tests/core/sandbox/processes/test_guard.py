@@ -133,8 +133,9 @@ async def test_the_keeper_is_killed_last(tmp_path: Path) -> None:
         family = await family_of(process)
         family.keeper.suspend()
         process.kill()
-        while family.keeper.is_running() and family.keeper.status() != psutil.STATUS_ZOMBIE:
-            pass
+        with contextlib.suppress(psutil.NoSuchProcess):  # each may be reaped at any moment
+            while family.keeper.is_running() and family.keeper.status() != psutil.STATUS_ZOMBIE:
+                pass
         with contextlib.suppress(psutil.NoSuchProcess):
             family.guard.kill()
         await is_gone(family.programs)
