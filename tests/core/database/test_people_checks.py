@@ -26,6 +26,10 @@ PEOPLE: Final = [
         "person_identities (channel, external_id, person) VALUES ('cli', '', 'carol')",
         "person_identities_external_id_check",
     ),
+    (
+        "person_identities (channel, external_id, person, place) VALUES ('cli', 'x', 'carol', 0)",
+        "person_identities_place_check",
+    ),
     ("people_groups (name, member) VALUES ('', 'carol')", "people_groups_name_check"),
     ("approval_policy (single) VALUES (false)", "approval_policy_single_check"),
     ("forge_accounts (login, account_id) VALUES ('', '1')", "forge_accounts_login_check"),
