@@ -68,6 +68,11 @@ class Story:
         messages = self.slack.world.channels[self.room].messages.values()
         return [message for message in messages if part in json.dumps(message)]
 
+    def completed_cards(self) -> list[Json]:
+        """Return the cards of completed jobs in the channel."""
+        cards = self.slack.messages(self.room)
+        return [card for card in cards if ":white_check_mark:" in json.dumps(card)]
+
     async def wait_for_message(self, part: str) -> Json:
         """Wait for the only message that contains a text; return it."""
         await self.slack.until(lambda: self.messages_with(part), part)
@@ -110,13 +115,13 @@ async def test_every_message_is_posted_once_although_each_process_is_killed(
         late = pressed.sent | {"user": {"id": story.ben, "name": "ben"}}
         assert (await slack.interactive(late, retries=3)).acked
         (word,) = await slack.until(lambda: slack.ephemerals(story.room, story.ben), "the word")
-        assert word["text"] == "Your answer was not accepted: D-1/1 was already answered by anna"
+        assert word["text"] == "Your answer was not accepted: D-1/1 was already answered by anna."
         bots = await story.restart(bots)
 
         result = await story.wait_for_message("safe fixes applied")
         bots = await story.restart(bots)
         await slack.until(lambda: len(slack.files) == 3, "the files of the result")
-        card = await story.wait_for_message("is completed")
+        (card,) = await slack.until(story.completed_cards, "the card of a completed job")
         for process in (bots, worker):
             process.signal(signal.SIGTERM)
             assert await process.end() == 0, process.output_text
