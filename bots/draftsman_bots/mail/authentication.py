@@ -24,7 +24,7 @@ _COMMENT: Final = re.compile(r"\([^()]*\)")
 
 
 def sender_problem(fields: Sequence[str], server: str, most: int, domain: str) -> str:
-    """Return why nobody vouches for a sender of the domain; "" if the server does.
+    """Return why the server confirms no sender of the domain; "" if it confirms one.
 
     `fields` are the values of the header fields from the top, of which the server adds `most`.
     """

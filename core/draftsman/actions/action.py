@@ -72,7 +72,7 @@ class ActionResult(Generic[R_co]):
     """What an action did: `D-142 retried as D-143`; front ends add the command that may follow.
 
     `value` is the result of its service: a pending decision if the effect can still be undone.
-    `detail` is what is said of this row alone.
+    `detail` is the part of the sentence that only this row has.
     """
 
     subject: str
@@ -82,7 +82,7 @@ class ActionResult(Generic[R_co]):
     then: CommandHint | None = None
 
     def predicate(self, show: Callable[[Span], str] = str) -> str:
-        """Return what is said of the row; `show` prints people and times in a medium."""
+        """Return the sentence about the row; `show` prints people and times in a medium."""
         return self.says + "".join(map(show, self.detail))
 
     @property
@@ -125,7 +125,7 @@ class Action(Generic[Row, P, R]):
     guarded: bool = False
     """Whether a program has to confirm it, too."""
     progress: str = ""
-    """What is under way with many rows: `Canceling`."""
+    """The word that shows progress with many rows: `Canceling`."""
     undo: str = ""
     """The name of the action that undoes it, or UNDO for one that is held for a window."""
     check: Callable[[Call, Any], Awaitable[None]] | None = None
@@ -160,7 +160,7 @@ class Action(Generic[Row, P, R]):
 
 
 UNDO: Final = "undo"
-"""The command of the dashboard that undoes what is held."""
+"""The command of the dashboard that undoes an action in its undo window."""
 ACTIONS: Final[dict[str, Action[Any, ..., Any]]] = {}
 """The actions of the modules that are imported, by their keys."""
 

@@ -89,7 +89,7 @@ async def applied_migrations(url: str) -> list[Migration]:
 
 
 async def schema_state(url: str) -> SchemaState:
-    """Return what `applied_migrations` does, with what is wrong with packages."""
+    """Return the files as `applied_migrations` does, and the problems of packages."""
     async with _connect(url) as conn:
         return await known_state(conn)
 
@@ -190,7 +190,7 @@ async def grant(url: str) -> str:
 
 
 async def check(url: str) -> None:
-    """Raise SchemaOutdated, naming the pending migrations and what is wrong, unless all is well."""
+    """Raise SchemaOutdated, with the names, for pending migrations or problems of packages."""
     state = await schema_state(url)
     refuse_pending(state.pending)
     if state.warnings:

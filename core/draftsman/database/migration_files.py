@@ -134,7 +134,7 @@ def available() -> list[Migration]:
 
 
 def load_files() -> tuple[list[Migration], dict[str, str]]:
-    """Return the files of this version and of the packages, in order, and what is wrong.
+    """Return the files of this version and of the packages, in order, and their problems.
 
     Draftsman's own channels are before others, and numbered files before those of functions. The
     files of a package that cannot be used are left out. Its problem is by the name of its channel;
