@@ -182,7 +182,7 @@ async def _pause_queue(rt: Runtime) -> None:
 
 async def _reserve_queue(rt: Runtime) -> None:
     """Reserve a queue and release it; a killed process may have done either."""
-    request = invocation(type="noop", key="reserving", queue="nobody")
+    request = invocation(type="kill:lost", key="reserving", queue="nobody")
     await rt.reservations.submit(request, OWNER)
     with suppress(Refused):
         await rt.queues.release_reservation("nobody", OWNER)
