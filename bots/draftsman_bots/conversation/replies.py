@@ -246,7 +246,7 @@ async def act(
     Raises DraftsmanError, except for an answer that does not count.
     """
     actor = await conversation.actor()
-    arguments = action.parse(text) if action.parse is not None else {}
+    arguments = action.takes.parse(text)
     try:
         result = await action.run(Call(conversation.rt, actor, key), row, **arguments, **options)
     except AnswerRefused as error:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.actions.changes import no_diff_reason
+from draftsman.agent_runs.changes.user_repository import UserRepository
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
-from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command_group, number_of
-from draftsman_tui.common.artifacts import no_diff_reason
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 

@@ -13,7 +13,7 @@ from draftsman_bots import json_fields
 from draftsman_bots.conversation.commands import Access
 from draftsman_bots.conversation.replies import press
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.controls import CONTROLS, DIALOGS, row_and_text
+from draftsman_bots.slack.controls import CONTROLS, DIALOGS, FORMS, row_and_text
 from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.deliveries.blocks import MAX_OPTIONS
 from draftsman_bots.slack.deliveries.render import Topic
@@ -48,14 +48,6 @@ if TYPE_CHECKING:
 
 GONE: Final = Reply("This is no longer active.")
 _INTERACTIVE: Final = frozenset({"actions", "input"})
-_IN_CHANNEL: Final = frozenset(
-    {
-        ids.REVISE,
-        ids.TEMPLATE,
-        ids.ADD_SCHEDULE,
-    }
-)
-"""Controls for people, in a channel that accepts requests."""
 
 
 def register(app: AsyncApp, ctx: BotContext) -> None:
@@ -121,7 +113,7 @@ async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
         _open_new_job(ctx, action, reply_target)
     elif kind == ids.REFRESH:
         home.publish(ctx, action.user)
-    elif kind in _IN_CHANNEL:
+    elif kind in FORMS:
         actor = await authorize_person(ctx, action.user, action.channel)
         return await _route_in_channel(ctx, actor, action, reply_target, kind)
     return None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman.errors import NotFound, Refused
-from draftsman.jobs.job import AGENT_TYPE, TERMINAL
+from draftsman.actions.action import Call
+from draftsman.actions.requests import revise
+from draftsman.errors import NotFound
 from draftsman.jobs.requests.invocation import PARAMETERS
-from draftsman.people.policy import Verb
 from draftsman.repos.repo_url import is_repo_url
-from draftsman.text import humanize
 from draftsman_bots.conversation.requests import MODES, JobRequest
 from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
@@ -37,8 +36,8 @@ async def open_form(
     number = ids.parse_job(action.value)
     if number is None:
         raise NotFound("job not found")
-    ctx.rt.policy.check(actor, Verb.SUBMIT)
-    job = await _finished(ctx, number)
+    await revise.asked(Call(ctx.rt, actor), number)
+    job = await ctx.rt.read_model.job(number)
     target = job_target(action.channel, action.thread or action.ts, action.user.id)
     view = await _template_view(ctx, job, target)
     if view is None:
@@ -60,7 +59,8 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     if not text:
         return {modal_views.TEXT: "Describe the work."}
     actor = await authorize_form(ctx, view.user, target)
-    job = await _finished(ctx, number)
+    await revise.asked(Call(ctx.rt, actor), number)
+    job = await ctx.rt.read_model.job(number)
     original = job.ticket_text or job.ticket_title or ""
     if modal_views.is_too_long(original):
         text = f"{original}\n\n{CHANGES}\n{text}"
@@ -76,18 +76,6 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     origin = RequestOrigin(view.key, target, revises=number)
     await job_requests.submit(ctx, actor, origin, request)
     return {}
-
-
-async def _finished(ctx: BotContext, number: int) -> Job:
-    """Return a finished job of an agent; raises NotFound and Refused."""
-    job = await ctx.rt.read_model.job(number)
-    if job.status not in TERMINAL:
-        raise Refused(
-            f"is {humanize(job.status)}; to change its work, reply in its thread", subject=job.name
-        )
-    if job.type != AGENT_TYPE:
-        raise Refused(f"is a job of type {job.type}, which has no text", subject=job.name)
-    return job
 
 
 async def _template_view(ctx: BotContext, job: Job, target: str) -> View | None:

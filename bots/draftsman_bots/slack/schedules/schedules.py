@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.actions import schedules as actions
+from draftsman.actions.action import Call
 from draftsman.errors import Conflict, NotFound, NotPermitted, UsageError
 from draftsman.formats.times import in_zone
 from draftsman.formats.truncation import utf16_length
@@ -215,7 +216,7 @@ async def add(ctx: BotContext, actor: Actor, action: BlockAction) -> Reply:
         raise NotFound("schedule not found")
     try:
         spec = await _spec(ctx, proposal, action.channel, action.user.id)
-        schedule = await ctx.rt.schedules.add(spec, actor, chats=False)
+        schedule = (await actions.add(Call(ctx.rt, actor), spec, chats=False)).value
     except NotFound as error:  # its template or repository, not the button
         return error_reply(error)
     except Conflict:

@@ -17,13 +17,12 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.text import first_line
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.perform import call_of, confirm_matching, numbers_of, perform_each
+from draftsman_tui.cli.perform import confirm_matching, numbers_of, perform_each
 from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
-    from draftsman.actions.action import ActionResult
     from draftsman.ids import JobRef
     from draftsman.jobs.job_summary import FinishedJob
     from draftsman.jobs.requests.service.submissions import SubmittedJob
@@ -138,24 +137,21 @@ async def retry(
                 _print_none(app)
                 return
             numbers = confirm_matching(app, actions.retry, new, yes=yes)
-        call = await call_of(rt)
-
-        async def retry_job(number: int) -> ActionResult[SubmittedJob]:
-            return await actions.retry(
-                call, number, fresh=fresh, again=again, with_answer=with_answer, alone=alone
-            )
-
         await perform_each(
             app,
+            rt,
             actions.retry,
             numbers,
-            retry_job,
             name=job_name,
             key="retry_of",
             data=lambda number, new: {"retry_of": number, **as_data(new), "error": None},
             unknown=unknown,
             after=partial(_print_links, app, rt) if jobs and not app.json else None,
             as_list=True,
+            fresh=fresh,
+            again=again,
+            with_answer=with_answer,
+            alone=alone,
         )
 
 

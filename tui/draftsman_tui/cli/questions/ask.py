@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.actions.requests import submit
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman.questions.question import derived_key
 from draftsman_tui.cli.app import App, command
@@ -66,6 +67,7 @@ def common_options(function: Function) -> Function:
         "draftsman ask 'Which name should the option have?' --wait 10m --notify slack:C0123",
         "draftsman ask --continue D-142",
     ),
+    does=(submit,),
 )
 @click.argument("text", default="", type=params.TEXT)
 @click.option("--choice", "choices", multiple=True, type=params.TEXT, help="A choice; repeatable.")
@@ -119,6 +121,7 @@ async def ask(
     examples=(
         "draftsman approve-action 'Push the image?' --action '{\"push\": \"registry/app:1.2\"}'",
     ),
+    does=(submit,),
 )
 @click.argument("text", type=params.TEXT)
 @click.option(

@@ -13,9 +13,10 @@ from draftsman.errors import ConfigError, DraftsmanError, Failure, Refused, Usag
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.jobs.job import Status
-from draftsman_tui.cli import prompts
+from draftsman_bots.trello.records import actions
 from draftsman_tui.cli.app import App, ListGroup, command_group, number_of
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.perform import act
 from draftsman_tui.cli.trello.board_edit import NONE, add, change, check_rules, read_template
 from draftsman_tui.cli.trello.board_text import document, print_board, rule_text
 from draftsman_tui.cli.trello.board_webhooks import webhook
@@ -215,6 +216,7 @@ SAMPLE = Message(
 @boards.subcommand(
     "bind",
     examples=("draftsman boards bind Work 'update package' bump", "draftsman boards show Work"),
+    does=(actions.watch,),
 )
 @click.argument("board", type=params.TEXT)
 @click.argument("label", type=params.TEXT)
@@ -233,16 +235,15 @@ async def bind(app: App, board: str, label: str, template: str) -> None:
             layout = await board_setup.fetch_layout(context.trello, old.board_id)
             config, warnings = board_setup.bind_template(layout, old, label, template)
         await check_rules(rt, config)
-        await boards_of(rt).save(config, await rt.actor())
-    if app.json:
-        app.out.document(document(config))
-        return
-    app.out.print(f"{config.name}: label {label} creates jobs of template {template}")
-    for text in warnings:
+        says = f"has the label {label}, which creates jobs of template {template}"
+        await act(app, rt, actions.watch, config, says=says)
+    for text in () if app.json else warnings:
         app.out.info(text)
 
 
-@boards.subcommand("unbind", examples=("draftsman boards unbind Work 'update package'",))
+@boards.subcommand(
+    "unbind", examples=("draftsman boards unbind Work 'update package'",), does=(actions.watch,)
+)
 @click.argument("board", type=params.TEXT)
 @click.argument("label", type=params.TEXT)
 async def unbind(app: App, board: str, label: str) -> None:
@@ -252,11 +253,8 @@ async def unbind(app: App, board: str, label: str) -> None:
 
     async with app.runtime() as rt:
         config = board_setup.unbind_template(await find_board(rt, board), label)
-        await boards_of(rt).save(config, await rt.actor())
-    if app.json:
-        app.out.document(document(config))
-    else:
-        app.out.print(f"{config.name}: label {label} no longer creates jobs")
+        says = f"has the label {label}, which no longer creates jobs"
+        await act(app, rt, actions.watch, config, says=says)
 
 
 @boards.subcommand(
@@ -307,25 +305,13 @@ async def show(app: App, board: str) -> None:
     app.out.print("never polled" if cursor is None else f"polled {times.ago(cursor.polled_at)}")
 
 
-@boards.subcommand("remove", examples=("draftsman boards remove Work",))
+@boards.subcommand("remove", examples=("draftsman boards remove Work",), does=(actions.unwatch,))
 @click.argument("board", type=params.TEXT)
-@params.yes_option
 async def remove(app: App, board: str, yes: bool) -> None:
     """Remove the configuration of a board; its jobs and comments are kept."""
     async with app.runtime() as rt:
         config = await find_board(rt, board)
-        if not yes:
-            if not app.out.interactive:
-                raise UsageError(f"not a terminal; to remove {config.name}, use --yes")
-            prompts.confirm(f"Remove {config.name}?")
-        await boards_of(rt).remove(config.board_id, await rt.actor())
-        warning = await remove_webhook(rt, config)
-    if app.json:
-        app.out.document({"board_id": config.board_id, "removed": True, "webhook_warning": warning})
-        return
-    app.out.print(f"{config.name} removed")
-    if warning is not None:
-        app.out.info(warning)
+        await act(app, rt, actions.unwatch, config, delete_webhook=remove_webhook, yes=yes)
 
 
 async def _names(
