@@ -134,7 +134,7 @@ class Policy:
         return self.resolve(Actor(Source.CLI, self.login, self.login, owner=True)).person
 
     def remote(self, actor: Actor, person: str) -> Actor:
-        """Return the actor of a person who is in a chat or the web inbox.
+        """Return the actor of a person who is in a chat or signed in with a browser.
 
         There the owner of an embedded database is a person like others, with the roles of the
         configuration, or with all roles if it does not name the owner.
