@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from draftsman.channels import registry
 from draftsman.jobs.job import Source
 from draftsman.people import hours as quiet_hours
 from draftsman.people.directory import Directory, DirectoryEntry
@@ -50,8 +49,7 @@ def configured_policy(settings: Settings, stored: Directory | None = None) -> Po
 
 
 def _person(name: str, entry: DirectoryEntry, settings: Settings) -> Person:
-    by_name = {item.name: name for item in registry.channels() if item.facts.accounts == "person"}
-    ids = {**entry.ids, **by_name}
+    ids = dict(entry.ids)
     if Source.CLI in ids:
         ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
     return Person(
