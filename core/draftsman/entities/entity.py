@@ -32,7 +32,7 @@ class Surface(StrEnum):
 
     COMMANDS = "commands"
     DASHBOARD = "dashboard"
-    WEB = "web"
+    PAGES = "pages"
 
 
 @dataclass(frozen=True)
