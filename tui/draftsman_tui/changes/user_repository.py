@@ -6,17 +6,14 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.repos.repo_url import parse
+from draftsman.runtime import Runtime
 from draftsman_tui.common.artifacts import no_diff_reason
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
-
 
 OPERATIONS: Final = {
     "MERGE_HEAD": "merge",

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.database.embedded import EmbeddedServer
+from draftsman.database.migrate import RecordedPackage
+from draftsman.database.migration_files import Migration
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, command_group
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
-
-if TYPE_CHECKING:
-    from draftsman.database.embedded import EmbeddedServer
-    from draftsman.database.migrate import RecordedPackage
-    from draftsman.database.migration_files import Migration
 
 
 @command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -12,16 +12,18 @@ from draftsman.entities.permission_rules import RULES, backtest_lines, history_l
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
-from draftsman.questions.permission_rules.permission_rule import MEANINGS, RuleStatus
+from draftsman.questions.permission_rules.permission_rule import (
+    MEANINGS,
+    Backtest,
+    PermissionRule,
+    RuleStatus,
+)
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, confirm_action
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
-
-if TYPE_CHECKING:
-    from draftsman.questions.permission_rules.permission_rule import Backtest, PermissionRule
 
 MAX_TIME: Final = 366 * 86_400.0
 

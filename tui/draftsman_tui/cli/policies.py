@@ -6,24 +6,21 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from draftsman.agent_runs.policies.code_owners import ApprovalGroup, OwnerRules
+from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
+from draftsman.repos.repo_catalog import RepoLocation
+from draftsman.runtime import Runtime
 from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command_group, number_of
 from draftsman_tui.common.artifacts import no_diff_reason
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
-
-if TYPE_CHECKING:
-    from draftsman.agent_runs.policies.code_owners import ApprovalGroup, OwnerRules
-    from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
-    from draftsman.repos.repo_catalog import RepoLocation
-    from draftsman.runtime import Runtime
-
 
 # The changes of a job or of a branch that `policy test` checks.
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.text import humanize
-
-if TYPE_CHECKING:
-    from draftsman.workflows.dependencies import Parent
-    from draftsman.workflows.groups import JobGroup
+from draftsman.workflows.dependencies import Parent
+from draftsman.workflows.groups import JobGroup
 
 MAX_PARENTS: Final = 8
 """Maximum number of parents named on a line."""

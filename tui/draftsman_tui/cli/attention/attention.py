@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from draftsman.actions import questions as actions
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED
+from draftsman.attention.digests import DigestHours
 from draftsman.durations import format_duration
 from draftsman.errors import UsageError
 from draftsman.formats import times
+from draftsman.ids import JobRef
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.cli.questions.answers import resolve_question
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.attention.digests import DigestHours
-    from draftsman.ids import JobRef
 
 
 def delay_options(default: float) -> Callable[[Any], Any]:

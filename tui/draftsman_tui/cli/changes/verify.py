@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from draftsman.agent_runs.evidence import signing
 from draftsman.agent_runs.evidence.service import EvidenceVerifier, verify_statement
+from draftsman.agent_runs.evidence.signing import PublicKey
 from draftsman.agent_runs.evidence.statement import statement_lines
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.agent_runs.evidence.signing import PublicKey
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
+from draftsman.ids import JobRef
 from draftsman.questions.question import derived_key
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.ids import JobRef
 
 OPEN: Final = (
     "no answer yet; the question stays open, the run parks, and the same command of the next run"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from draftsman.actions import maintenance as actions
 from draftsman.actions import rules
 from draftsman.channels import CHANNEL_NAME
 from draftsman.entities.people import LINKS, PEOPLE, person_row
 from draftsman.entities.permission_rules import backtest_lines
+from draftsman.entities.repos import RepoRow
 from draftsman.errors import Refused, UsageError
 from draftsman.people.policy import Verb
-from draftsman.questions.permission_rules.permission_rule import RATIFIED
-from draftsman_tui.common.boards import boards_of
+from draftsman.questions.permission_rules.permission_rule import RATIFIED, PermissionRule
+from draftsman.repos.repo_catalog import Repo
+from draftsman_tui.common.boards import BoardRow, boards_of
 from draftsman_tui.common.trello_access import remove_webhook
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
@@ -23,15 +25,9 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     PromptDialog,
     TextDialog,
 )
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
-
-if TYPE_CHECKING:
-    from draftsman.entities.repos import RepoRow
-    from draftsman.questions.permission_rules.permission_rule import PermissionRule
-    from draftsman.repos.repo_catalog import Repo
-    from draftsman_tui.common.boards import BoardRow
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.tables.screen import MainScreen
+from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
 @dashboard_command("default", CommandGroup.ADMINISTRATION, does=actions.make_default, on={"repos"})

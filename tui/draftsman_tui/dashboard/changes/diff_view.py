@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
+from pygments.lexer import Lexer
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -18,10 +19,6 @@ from draftsman_tui.dashboard.changes import patch as patches
 from draftsman_tui.dashboard.changes.patch import MAX_LINE, Patch, PatchRow, PatchRows
 from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 from draftsman_tui.terminal.output import plain
-
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
-
 
 # Syntax colors of a line of a file.
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from draftsman.deliveries.delivery import Delivery, DeliveryStatus
 from draftsman.entities.deliveries import DELIVERIES
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.deliveries import target_text
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
 
 
 @table_view

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from draftsman.entities.events import JOB_EVENTS
 from draftsman.events.event import Event
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.sections.events import detail_text
 from draftsman.jobs.event_kinds import EVENTS
 from draftsman.jobs.job import Status
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import (
     MAX_ROWS,
@@ -19,9 +18,6 @@ from draftsman_tui.dashboard.tables.resource import (
     page,
     table_view,
 )
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
 
 
 @table_view

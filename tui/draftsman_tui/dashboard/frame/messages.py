@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.message import Message
 
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.attention.attention import AttentionCount
-    from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats
-    from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows
+from draftsman_tui.dashboard.attention.attention import AttentionCount
+from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows
 
 
 class LatestMessage(Message):

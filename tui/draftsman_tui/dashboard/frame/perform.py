@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.actions.action import MAX_NAMED, UNDO, Action, ActionResult, Call, listed
 from draftsman.actions.jobs import Selection, job_names, select
@@ -19,10 +19,8 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     PromptDialog,
     TextDialog,
 )
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.terminal.results import predicate, result_text
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 PROGRESS_DELAY: Final = 0.4
 """Seconds before the progress dialog opens."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from draftsman.entities.permission_rules import RULES
 from draftsman.questions.permission_rules.permission_rule import (
     PermissionRule,
     RuleStatus,
 )
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
 
 
 @table_view

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from textual import work
 from textual.binding import Binding, BindingType
@@ -16,16 +16,13 @@ from draftsman.actions import questions
 from draftsman.entities.questions import deadline_text
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Refused
 from draftsman.questions.question import Question
+from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog, return_value, safe
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
 from draftsman_tui.dashboard.frame.clock import DatabaseClock
-from draftsman_tui.dashboard.questions.key_guard import RELEASED
+from draftsman_tui.dashboard.questions.key_guard import RELEASED, KeyGuard
+from draftsman_tui.dashboard.questions.undo_window import UndoWindow
 from draftsman_tui.dashboard.widgets.banner import UndoLine
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
-    from draftsman_tui.dashboard.questions.key_guard import KeyGuard
-    from draftsman_tui.dashboard.questions.undo_window import UndoWindow
 
 T = TypeVar("T")
 HOLDS: Final = ("acknowledge", "snooze", "delegate")

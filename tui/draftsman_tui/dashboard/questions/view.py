@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from draftsman.entities.questions import INBOX, summary_text
 from draftsman.questions.question import OpenQuestion, QuestionKind
+from draftsman.runtime import Runtime
 from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.attention import responders_of
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
 
 
 @table_view

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from draftsman.actions import jobs
 from draftsman.actions import queues as actions
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name, parse_job, pause_name
+from draftsman.queues.queue_models import QueueSummary
+from draftsman.queues.service.queues import Place
 from draftsman_tui.dashboard.command import ORDERED, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, PromptDialog
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import (
     call_of,
     confirmed_about,
     job_command,
     perform,
 )
-
-if TYPE_CHECKING:
-    from draftsman.queues.queue_models import QueueSummary
-    from draftsman.queues.service.queues import Place
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.tables.screen import MainScreen
-
+from draftsman_tui.dashboard.tables.screen import MainScreen
 
 TYPE: Final = "type:"
 """Prefix of the job type in the arguments of a command."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from draftsman.actions import schedules as actions
 from draftsman.errors import Refused
 from draftsman.formats import times
+from draftsman.jobs.requests.service.submissions import SubmittedJob
+from draftsman.schedules.schedule import Schedule
+from draftsman.schedules.template import Template
 from draftsman_tui.common.jobs import submitted_message
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog, TextDialog
 from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
 from draftsman_tui.dashboard.schedules.parameters_dialog import ParametersDialog
-
-if TYPE_CHECKING:
-    from draftsman.jobs.requests.service.submissions import SubmittedJob
-    from draftsman.schedules.schedule import Schedule
-    from draftsman.schedules.template import Template
-    from draftsman_tui.dashboard.tables.screen import MainScreen
-
+from draftsman_tui.dashboard.tables.screen import MainScreen
 
 HISTORY = 100
 """Occurrences that the dialog lists."""

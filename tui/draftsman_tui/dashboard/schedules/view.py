@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from draftsman.entities.schedules import SCHEDULES, TEMPLATES, description
+from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import Schedule
 from draftsman.schedules.template import Template
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
 
 
 @table_view

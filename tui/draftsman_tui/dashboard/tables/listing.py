@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from draftsman.entities.entity import Entity, Listing
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
 
 
 def table_of(listing: Listing[Any], entity: Entity[Any]) -> type[Resource[Any]]:

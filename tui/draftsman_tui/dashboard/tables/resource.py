@@ -10,18 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Surface
 from draftsman.errors import UsageError
 from draftsman.ids import parse_job
+from draftsman.people.actor import Actor
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-
-if TYPE_CHECKING:
-    from draftsman.people.actor import Actor
-    from draftsman.runtime import Runtime
-
 
 # Status aliases in filters: labels of the screens and common synonyms.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -16,13 +16,10 @@ from draftsman.ids import job_name, parse_job
 from draftsman_tui.dashboard.command import JOBS, TABLES, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.base import Dialog, Heading
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.tables import saved_views
+from draftsman_tui.dashboard.tables.saved_views import View
 from draftsman_tui.dashboard.tables.screen import MainScreen
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.tables.saved_views import View
-
 
 # Dialog to choose and order the columns of a table.
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from draftsman.actions import jobs
 from draftsman.errors import Refused
 from draftsman.formats.amounts import counted
+from draftsman.workflows.groups import JobGroup
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
-
-if TYPE_CHECKING:
-    from draftsman.workflows.groups import JobGroup
-    from draftsman_tui.dashboard.tables.screen import MainScreen
+from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
 @dashboard_command(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from draftsman.entities.groups import GROUPS
+from draftsman.runtime import Runtime
 from draftsman.workflows.groups import GroupState, JobGroup
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
 
 
 @table_view
