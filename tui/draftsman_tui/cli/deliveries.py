@@ -38,13 +38,7 @@ _CONFIRM_FROM = 5
     multiple=True,
     help="Filter by status; repeatable.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1000),
-    default=50,
-    show_default=True,
-    help="Maximum number of deliveries to list.",
-)
+@params.limit_option("deliveries")
 async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limit: int) -> None:
     """List deliveries, newest first.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -24,8 +24,6 @@ from draftsman_tui.cli.perform import call_of, confirm_action
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
-
-MAX_TIME: Final = 366 * 86_400.0
 
 
 @command_group(
@@ -58,7 +56,7 @@ repo_option = click.option(
 time_option = click.option(
     "--for",
     "seconds",
-    type=params.DurationParam(most=MAX_TIME),
+    type=params.DURATION,
     help="How long the rule allows commands; default: as configured, 30d.",
 )
 

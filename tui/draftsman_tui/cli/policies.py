@@ -14,6 +14,7 @@ from draftsman.agent_runs.policies.code_owners import ApprovalGroup, OwnerRules
 from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
+from draftsman.ids import parse_job
 from draftsman.repos.repo_catalog import RepoLocation
 from draftsman.runtime import Runtime
 from draftsman_tui.changes.user_repository import UserRepository
@@ -200,7 +201,7 @@ async def test(app: App, target: str, base: str | None, folder: Path) -> None:
         raise UsageError("--base is for a branch; a job has its own base")
     async with app.runtime(read_only=True) as rt:
         if is_job:
-            ref = params.JOB.convert(target, None, click.get_current_context())
+            ref = parse_job(target)
             changes = await job_changes(rt, await number_of(rt, ref), folder)
         else:
             changes = await branch_changes(rt, UserRepository.at(folder), target, base)

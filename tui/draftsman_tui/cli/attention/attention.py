@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
 from draftsman.actions import questions as actions
@@ -20,20 +17,13 @@ from draftsman_tui.cli.questions.answers import resolve_question
 from draftsman_tui.terminal import params
 
 
-def delay_options(default: float) -> Callable[[Any], Any]:
+def delay_options(default: float) -> params.Option:
     """Add `--for`, and the duration as an argument, as it is written in a chat."""
-
-    def decorate(function: Any) -> Any:
-        option = click.option(
-            "--for",
-            "seconds",
-            type=params.REMINDER_DELAY,
-            help=f"How long reminders wait; at most 1d. Default: {format_duration(default)}.",
-        )
-        argument = click.argument("duration", type=params.REMINDER_DELAY, required=False)
-        return argument(option(function))
-
-    return decorate
+    help = f"How long reminders wait; at most 1d. Default: {format_duration(default)}."
+    return params.together(
+        click.argument("duration", type=params.REMINDER_DELAY, required=False),
+        click.option("--for", "seconds", type=params.REMINDER_DELAY, help=help),
+    )
 
 
 def _delay(duration: float | None, seconds: float | None, default: float) -> float:

@@ -284,14 +284,7 @@ DEFAULT_WAIT: Final = 50.0
     default=DEFAULT_WAIT,
     help="Time that a question waits for an answer, unless the call sets it. Default: 50s.",
 )
-@click.option(
-    "--notify",
-    type=params.TEXT,
-    multiple=True,
-    metavar="TARGET",
-    help="Target of questions: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
-    "forge:ISSUE; repeatable.",
-)
+@params.notify_option("Target of questions")
 async def mcp(app: App, wait: float, notify: tuple[str, ...]) -> None:
     """Run an MCP server for a coding agent.
 

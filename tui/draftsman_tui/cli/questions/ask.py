@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import click
@@ -19,8 +18,7 @@ OPEN: Final = (
     " gets the answer"
 )
 
-Function = Callable[..., Any]
-_COMMON: Final = (
+common_options = params.together(
     click.option(
         "--key",
         type=params.TEXT,
@@ -38,22 +36,9 @@ _COMMON: Final = (
         is_flag=True,
         help="Interrupt people in their quiet hours, and page them; outside a run only.",
     ),
-    click.option(
-        "--notify",
-        type=params.TEXT,
-        multiple=True,
-        metavar="TARGET",
-        help="Target of the question: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
-        "forge:ISSUE; repeatable.",
-    ),
+    params.notify_option("Target of the question"),
 )
-
-
-def common_options(function: Function) -> Function:
-    """Add the options of both commands."""
-    for option in reversed(_COMMON):
-        function = option(function)
-    return function
+"""Adds the options of both commands."""
 
 
 @command(
@@ -121,7 +106,7 @@ async def ask(
 @click.argument("text", type=params.TEXT)
 @click.option(
     "--action",
-    type=params.JsonParam("--action"),
+    type=params.json_param("--action"),
     metavar="JSON",
     help="The exact action, as an object or @FILE; another action needs another approval.",
 )

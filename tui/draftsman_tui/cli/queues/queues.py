@@ -14,7 +14,7 @@ from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, pause_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import list_rows, print_list
 from draftsman_tui.cli.perform import call_of, confirm_action, print_result
 from draftsman_tui.terminal import params
 
@@ -53,14 +53,9 @@ def queues() -> None:
     """
 
 
-@queues.subcommand(
+queues.subcommand(
     "list", examples=("draftsman queues list", "draftsman queues list --json"), lists=QUEUES
-)
-async def list_queues(app: App) -> None:
-    """List the queues in use."""
-    async with app.runtime(read_only=True) as rt:
-        summaries = await rt.queues.all()
-    print_list(app, QUEUES, summaries)
+)(list_rows(QUEUES))
 
 
 @queues.subcommand(

@@ -16,7 +16,7 @@ from draftsman.formats.json_data import as_data
 from draftsman.repos import repo_url
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import list_rows
 from draftsman_tui.cli.perform import (
     call_of,
     confirm_action,
@@ -284,12 +284,7 @@ def _quoted(location: RepoLocation) -> str:
     return location.name if not location.path else f"'{location.name}'"
 
 
-@repos.subcommand("list", examples=("draftsman repos list",), lists=REPOS)
-async def list_repos(app: App) -> None:
-    """List the repositories."""
-    async with app.runtime(read_only=True) as rt:
-        catalog = await rt.repos.catalog()
-    print_list(app, REPOS, [repo_row(repo, catalog) for repo in catalog.repos])
+repos.subcommand("list", examples=("draftsman repos list",), lists=REPOS)(list_rows(REPOS))
 
 
 @repos.subcommand("show", examples=("draftsman repos show pay", "draftsman repos show pay --json"))

@@ -39,11 +39,6 @@ if TYPE_CHECKING:
     ),
 )
 @submit_options
-@click.option(
-    "--unchecked",
-    is_flag=True,
-    help="Submit even if the chat or model is unknown to the configuration.",
-)
 @click.option("--now", is_flag=True, help="Run before all other jobs of the queue.")
 @click.option(
     "--reserve-for",
@@ -51,7 +46,6 @@ if TYPE_CHECKING:
     metavar="DURATION",
     help="With --now: maximum time until the start, and between heartbeats. Default: 10m.",
 )
-@click.option("--timeout", type=params.DURATION, help="Stop following after this time.")
 async def run(
     app: App,
     text: tuple[str, ...],

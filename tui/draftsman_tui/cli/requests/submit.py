@@ -16,7 +16,6 @@ from draftsman_tui.cli.requests.submit_batch import submit_batch
 from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
 from draftsman_tui.common.jobs import submitted_text
 from draftsman_tui.common.requests import OTHER_TEXT_IGNORED, options_named
-from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
@@ -45,13 +44,7 @@ if TYPE_CHECKING:
 )
 @submit_options
 @click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
-@click.option(
-    "--unchecked",
-    is_flag=True,
-    help="Submit even if the chat or model is unknown to the configuration.",
-)
 @click.option("--wait", is_flag=True, help="Show events until the job finishes.")
-@click.option("--timeout", type=params.DURATION, help="Stop waiting after this time.")
 async def submit(
     app: App,
     text: tuple[str, ...],

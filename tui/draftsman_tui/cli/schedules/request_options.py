@@ -1,30 +1,14 @@
-"""Options for the fields of a request that is stored and submitted later."""
+"""Options for the fields of a request, submitted now or later."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from draftsman_tui.terminal import params
 
-Function = Callable[..., Any]
-FAILURE_OPTIONS: Final = (
-    click.option(
-        "--max-attempts",
-        type=int,
-        help="Runs that may be lost, or fail by the infrastructure or any exception.",
-    ),
-    click.option(
-        "--max-retries",
-        type=int,
-        help="Retries after the job's own errors, any exception included.",
-    ),
-    click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
-)
-"""Options for failed and lost runs."""
-_OPTIONS: Final = (
+request_options = params.together(
     click.option("--type", help="Job type; default: run_agent."),
     click.option("--agent", type=params.AGENT, help="Name of a configured agent."),
     click.option("--repo", type=params.REPO, help="Repository: path, URL or name."),
@@ -38,27 +22,26 @@ _OPTIONS: Final = (
     click.option("--priority", type=int, help="-1000 to 1000; higher runs first."),
     click.option("--payload", type=params.JSON, help="JSON object, @FILE, or @- for stdin."),
     click.option(
-        "--override", type=params.PAIR, multiple=True, help="Job setting key=value; repeatable."
+        "--override", type=params.PAIR, multiple=True, help="Job setting as key=value; repeatable."
     ),
-    click.option("--skill", type=params.TEXT, multiple=True, help="Skill; repeatable."),
-    click.option("--tag", type=params.TEXT, multiple=True, help="Tag; repeatable."),
     click.option(
-        "--notify",
-        type=params.TEXT,
-        multiple=True,
-        metavar="TARGET",
-        help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD, forge:ISSUE or "
-        "none.",
+        "--skill", type=params.TEXT, multiple=True, help="Skill for the agent; repeatable."
     ),
-    *FAILURE_OPTIONS,
+    click.option("--tag", type=params.TEXT, multiple=True, help="Tag; repeatable."),
+    params.notify_option("Target of updates, or none"),
+    click.option(
+        "--max-attempts",
+        type=int,
+        help="Runs that may be lost, or fail by the infrastructure or any exception.",
+    ),
+    click.option(
+        "--max-retries",
+        type=int,
+        help="Retries after the job's own errors, any exception included.",
+    ),
+    click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
 )
-
-
-def request_options(function: Function) -> Function:
-    """Add the options of a request to a command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+"""Adds the options of each request to a command."""
 
 
 def request_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:

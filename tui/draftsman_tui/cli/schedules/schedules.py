@@ -215,7 +215,7 @@ async def next_times(app: App, name: str, count: int) -> None:
     lists=FIRES,
 )
 @click.argument("name", type=params.TEXT, required=False)
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@params.limit_option("occurrences")
 async def history(app: App, name: str | None, limit: int) -> None:
     """List the occurrences of a schedule, or of all, newest first.
 
