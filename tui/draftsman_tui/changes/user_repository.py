@@ -147,9 +147,6 @@ def _run(folder: Path, *arguments: str, stdin: bytes = b"") -> subprocess.Comple
         raise Refused("git not found; install git 2.32 or later") from None
 
 
-# The patch of a job, applied to the working tree of a person.
-
-
 async def patch_of(rt: Runtime, number: int, ordinal: int | None) -> bytes:
     """Return the patch of a job, or of the run that asked a question; raises Refused."""
     name = job_name(number)
@@ -179,9 +176,6 @@ def apply_patch(repository: UserRepository, name: str, patch: bytes) -> str:
     if repository.attempt("diff", "--quiet", "HEAD").returncode == 0:
         return f"{repository.top} already has the changes of {name}; nothing changed"
     return f"{repository.top}: {name} applied"
-
-
-# The branch of a job, brought into the repository of a person.
 
 
 @dataclass(frozen=True, slots=True)

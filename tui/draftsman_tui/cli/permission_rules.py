@@ -143,10 +143,9 @@ async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> N
     async with app.runtime() as rt:
         is_known = await rt.rules.is_known(repo)
         rule = await rt.rules.propose(repo, pattern, await rt.actor(), seconds)
-    if app.json:
-        app.out.document(rule_data(rule))
-        return
     _print_rule(app, rule)
+    if app.json:
+        return
     _note_repository(app, repo, is_known=is_known)
     app.out.info(f"to make it active: draftsman rules ratify {rule.id}")
 
@@ -168,11 +167,7 @@ async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
                 app.out.print(*backtest_lines(await rt.rules.test(proposed.repo, proposed.pattern)))
             what = f"{proposed.text!r} in {proposed.repo}"
             confirm_action(app, actions.ratify, what, yes=yes)
-        active = (await actions.ratify(await call_of(rt), rule, seconds)).value
-    if app.json:
-        app.out.document(rule_data(active))
-    else:
-        _print_rule(app, active)
+        _print_rule(app, (await actions.ratify(await call_of(rt), rule, seconds)).value)
 
 
 @rules.subcommand(
@@ -185,11 +180,7 @@ async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
 async def revoke(app: App, rule: int, reason: str) -> None:
     """End a proposed or active rule at once."""
     async with app.runtime() as rt:
-        ended = (await actions.revoke(await call_of(rt), rule, reason)).value
-    if app.json:
-        app.out.document(rule_data(ended))
-    else:
-        _print_rule(app, ended)
+        _print_rule(app, (await actions.revoke(await call_of(rt), rule, reason)).value)
 
 
 def _note_repository(app: App, repo: str, *, is_known: bool) -> None:
@@ -202,9 +193,13 @@ def _note_repository(app: App, repo: str, *, is_known: bool) -> None:
 
 def _print_rule(app: App, rule: PermissionRule) -> None:
     status = styled(rule.status, STYLES[MEANINGS[rule.status]])
-    head = line(styled(f"rule {rule.id}", "bold"), "  ", status)
-    app.out.print(head, f"  allows    {rule.text}", f"  in        {rule.repo}")
-    app.out.print(*(f"  {text}" for text in history_lines(rule)))
+    app.out.result(
+        rule_data(rule),
+        line(styled(f"rule {rule.id}", "bold"), "  ", status),
+        f"  allows    {rule.text}",
+        f"  in        {rule.repo}",
+        *(f"  {text}" for text in history_lines(rule)),
+    )
 
 
 def _counts(test: Backtest) -> dict[str, Any]:

@@ -23,9 +23,6 @@ from draftsman_tui.common.artifacts import no_diff_reason
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
-# The changes of a job or of a branch that `policy test` checks.
-
-
 DIFF: Final = (
     "diff",
     "--binary",

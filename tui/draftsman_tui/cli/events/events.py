@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-# The `archives` command group: months of events that were moved to files.
-
-
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -70,10 +67,7 @@ async def check(app: App, file: Path) -> None:
     """Verify an archive and print its contents."""
     async with app.runtime(read_only=True) as rt:
         archive = await rt.archives.check(file)
-    if app.json:
-        app.out.document(as_data(archive))
-    else:
-        app.out.print(f"{file} is valid: {actions.archived(archive)}")
+    app.out.result(as_data(archive), f"{file} is valid: {actions.archived(archive)}")
 
 
 @archives.subcommand(

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-# The tools of the MCP server outside a run, and the socket of those inside.
-
-
 MAX_WAIT: Final = 3600
 MAX_OPEN: Final = 100
 """Maximum number of questions that the server remembers."""
@@ -221,9 +218,6 @@ async def ask_run(kind: str, /, **fields: Any) -> dict[str, Any]:
         return await asyncio.to_thread(run_socket.send, kind, **fields)
     except DraftsmanError as error:
         raise ToolError(str(error)) from None
-
-
-# The transport of the MCP server over standard input and output: a message is a line.
 
 
 async def serve(

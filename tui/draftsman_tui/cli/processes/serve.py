@@ -154,10 +154,7 @@ async def web(app: App, listen: str | None, url: str | None, parent: int | None)
     settings = _with_options(app.settings, listen, url)
 
     def started(url: str) -> None:
-        if app.json:
-            app.out.document({"url": url})
-        else:
-            app.out.print(url)
+        app.out.result({"url": url}, url)
         app.out.info("to sign in: draftsman link --web; to stop: Ctrl-C")
 
     if code := await run_web(settings, started, parent=parent):

@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-# Text rendering of validation results.
-
-
 def print_checks(app: App, results: Sequence[CommandResult]) -> None:
     """Print a table of validation results."""
     styles = {"passed": "green", "failed": "red", "not installed": "yellow"}
@@ -67,9 +64,6 @@ def without_validators(app: App, location: RepoLocation, profile: RepoProfile) -
         return f"no validation commands, and none in {key} of the configuration; see docs/repos.md"
     names = ", ".join(command.name for command in commands)
     return f"no validation commands; agents use those in {key} of the configuration: {names}"
-
-
-# The `repos add` command: detects a profile and validates it before saving.
 
 
 @command_group(

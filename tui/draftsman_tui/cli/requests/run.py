@@ -16,8 +16,8 @@ from draftsman.queues.queue_models import DEFAULT_SECONDS
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
+from draftsman_tui.cli.requests.request_options import submit_options, submitted_fields
 from draftsman_tui.cli.requests.submit import finished_key_text
-from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
 from draftsman_tui.common.jobs import submitted_text
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params

@@ -19,12 +19,10 @@ from draftsman.formats.json_data import as_data
 from draftsman.schedules.template import define
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
-from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.lists import list_rows
 from draftsman_tui.cli.perform import call_of, confirm_action, print_result
-from draftsman_tui.cli.requests.submit import print_submitted, print_warning
-from draftsman_tui.cli.schedules.request_options import request_fields, request_options
-from draftsman_tui.common.jobs import submitted_text
+from draftsman_tui.cli.requests.request_options import request_fields, request_options
+from draftsman_tui.cli.requests.submit import print_submitted, wait_for
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
@@ -32,9 +30,6 @@ from draftsman_tui.terminal.output import line, styled
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.schedules.template import Template, TemplateDefinition
-
-
-# Parameters of a template as options and as text, and its file.
 
 
 TYPES: Final = ("string", "integer", "number", "boolean")
@@ -353,10 +348,7 @@ async def run(
         if not wait:
             await print_submitted(app, rt, job)
             return
-        app.out.info(submitted_text(job))
-        print_warning(app, job)
-        await job_wait.narrate(app, rt, job.number, timeout)
-        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
+        await wait_for(app, rt, job, timeout)
 
 
 async def _ask_missing(rt: Runtime, name: str, given: Mapping[str, Any]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final
 
@@ -98,12 +99,11 @@ class DiffView(CursorList):
         Binding("shift+left", "shift(-8)", "Left", show=False),
     ]
 
+    @dataclass
     class Noted(Message):
         """A comment is asked for: of a line, or -1 minus the index of a file."""
 
-        def __init__(self, line: int) -> None:
-            super().__init__()
-            self.line = line
+        line: int
 
     class Changed(Message):
         """The accepted files or the folded files changed."""

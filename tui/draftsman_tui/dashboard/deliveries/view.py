@@ -15,7 +15,6 @@ from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page,
 class DeliveriesResource(Resource[Delivery]):
     """Messages to channels, with their delivery status."""
 
-    name = "deliveries"
     number_key = "5"
     short_name = "deliv"
     help = "Deliveries to channels, newest first."
@@ -29,12 +28,6 @@ class DeliveriesResource(Resource[Delivery]):
         statuses = [DeliveryStatus(name) for name in query.filter.statuses] or None
         deliveries = await rt.outbox.all(None, statuses, query.limit, query.before)
         return page(deliveries, query.limit, lambda row: row.seq)
-
-    def key(self, row: Delivery) -> str:
-        return str(row.seq)
-
-    def job(self, row: Delivery) -> int:
-        return row.job
 
     def item(self, row: Delivery) -> tuple[str, str | None]:
         return "deliveries", self.key(row)

@@ -24,7 +24,6 @@ from draftsman_tui.dashboard.tables.resource import (
 class EventsResource(Resource[Event]):
     """Event history."""
 
-    name = "events"
     number_key = "7"
     short_name = "event"
     help = "Events of all jobs, live."
@@ -48,9 +47,6 @@ class EventsResource(Resource[Event]):
 
     def key(self, row: Event) -> str:
         return f"{job_name(row.job)}#{row.id}"
-
-    def job(self, row: Event) -> int:
-        return row.job
 
     def item(self, row: Event) -> tuple[str, str | None]:
         return "timeline", self.key(row)

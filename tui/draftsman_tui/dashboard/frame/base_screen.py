@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -110,6 +110,10 @@ class BaseScreen(Screen[None]):
     @abstractmethod
     def jobs(self, *, optional: bool = False) -> list[int]:
         """Return the distinct selected jobs; raises Refused if there are none."""
+
+    def chosen(self, what: str) -> Any:
+        """Return the row of a table under the cursor, a `what`; raises Refused without one."""
+        raise Refused(f"choose a {what} first")
 
     def keep_marked(self, numbers: Sequence[int]) -> None:
         """Clear the marks of all rows but those of the given jobs."""

@@ -138,6 +138,30 @@ def job_command(
     dashboard_command(name, CommandGroup.JOBS, does=action, keys=keys, on=on, footer=footer)(run)
 
 
+def row_command(
+    name: str,
+    group: CommandGroup,
+    action: Action[Any, ..., Any],
+    view: str,
+    row_of: Callable[[Any], Any],
+    *,
+    keys: str = "",
+    footer: bool = False,
+    title: Callable[[Any], str] = lambda row: row.name,
+) -> None:
+    """Declare the command of an action on the row of a table, after its question if it has one.
+
+    `row_of` returns what the action takes of the row, and `title` what its question calls it.
+    """
+
+    async def run(screen: BaseScreen, text: str) -> None:
+        row = screen.chosen(str(action.about))
+        if not action.question or await confirmed_about(screen, action, title(row)):
+            await perform(screen, action.typed(call_of(screen), row_of(row), text))
+
+    dashboard_command(name, group, does=action, keys=keys, on={view}, footer=footer)(run)
+
+
 def error_text(error: DraftsmanError, *, printed_subject: str = "") -> str:
     """Return the message of an error with its hint, as a dashboard command where it has one.
 

@@ -91,7 +91,6 @@ PAUSED: Final = "paused"
 class JobsResource(Resource[JobSummary]):
     """All jobs."""
 
-    name = "jobs"
     number_key = "1"
     help = "All jobs: those that need a person first, then those that run, wait, failed, finished."
     statuses = (*map(str, Status), PAUSED)

@@ -18,7 +18,6 @@ from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page,
 class InboxResource(Resource[OpenQuestion]):
     """Open questions and approvals."""
 
-    name = "inbox"
     number_key = "2"
     help = "Open questions and approvals: those for you first, then by deadline."
     statuses = tuple(map(str, QuestionKind))
@@ -41,12 +40,6 @@ class InboxResource(Resource[OpenQuestion]):
             limit=query.limit, after=query.before, fold_for=query.viewer
         )
         return page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
-
-    def key(self, row: OpenQuestion) -> str:
-        return row.name
-
-    def job(self, row: OpenQuestion) -> int:
-        return row.job
 
     def question(self, row: OpenQuestion) -> tuple[int, int]:
         return row.job, row.ordinal

@@ -252,6 +252,11 @@ class MainScreen(BaseScreen):
     def table(self) -> ResourceTable:
         return self.query_one(ResourceTable)
 
+    def chosen(self, what: str) -> Any:
+        if self.table.row is None:
+            raise Refused(f"choose a {what} first")
+        return self.table.row
+
     @property
     def question(self) -> tuple[int, int] | None:
         rows = self.table.selected

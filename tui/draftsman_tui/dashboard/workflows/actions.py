@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from draftsman.actions import jobs
 from draftsman.errors import Refused
 from draftsman.formats.amounts import counted
@@ -23,9 +21,7 @@ from draftsman_tui.dashboard.tables.screen import MainScreen
 )
 async def cancel_group(screen: MainScreen, text: str) -> None:
     """Cancel the unfinished jobs of the group."""
-    group = cast("JobGroup | None", screen.table.row)
-    if group is None:
-        raise Refused("choose a group first")
+    group: JobGroup = screen.chosen("group")
     unfinished = group.running + group.waiting
     if not unfinished:
         raise Refused(f"all jobs of the group {group.name!r} have ended; nothing to cancel")

@@ -69,9 +69,8 @@ class JobSnapshot:
         ]
 
 
+@dataclass
 class JobLoaded(LatestMessage):
     """A job was loaded."""
 
-    def __init__(self, snapshot: JobSnapshot) -> None:
-        super().__init__()
-        self.snapshot = snapshot
+    snapshot: JobSnapshot

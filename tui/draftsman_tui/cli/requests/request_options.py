@@ -1,4 +1,4 @@
-"""Options of `submit` and `run`: the fields of a request, and when and how often it runs."""
+"""Options for the fields of a request, submitted now or later."""
 
 from __future__ import annotations
 
@@ -9,8 +9,56 @@ import click
 from draftsman.errors import UsageError
 from draftsman.jobs.job import Condition, OnFailure
 from draftsman.jobs.requests.invocation import UniqueBy, UniqueStates
-from draftsman_tui.cli.schedules.request_options import request_fields, request_options
 from draftsman_tui.terminal import params
+
+request_options = params.together(
+    click.option("--type", help="Job type; default: run_agent."),
+    click.option("--agent", type=params.AGENT, help="Name of a configured agent."),
+    click.option("--repo", type=params.REPO, help="Repository: path, URL or name."),
+    click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from."),
+    click.option("--mode", type=params.TEXT, help="fix, or investigate (changes nothing)."),
+    click.option("--title", type=params.TEXT, help="Title. Default: the first line of the text."),
+    click.option(
+        "--subject", type=params.TEXT, help="Subject; joins the unfinished job of this subject."
+    ),
+    click.option("--queue", type=params.TEXT, help="Queue. Default: default."),
+    click.option("--priority", type=int, help="-1000 to 1000; higher runs first."),
+    click.option("--payload", type=params.JSON, help="JSON object, @FILE, or @- for stdin."),
+    click.option(
+        "--override", type=params.PAIR, multiple=True, help="Job setting as key=value; repeatable."
+    ),
+    click.option(
+        "--skill", type=params.TEXT, multiple=True, help="Skill for the agent; repeatable."
+    ),
+    click.option("--tag", type=params.TEXT, multiple=True, help="Tag; repeatable."),
+    params.notify_option("Target of updates, or none"),
+    click.option(
+        "--max-attempts",
+        type=int,
+        help="Runs that may be lost, or fail by the infrastructure or any exception.",
+    ),
+    click.option(
+        "--max-retries",
+        type=int,
+        help="Retries after the job's own errors, any exception included.",
+    ),
+    click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
+)
+"""Adds the options of each request to a command."""
+
+
+def request_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that were given, by their names in a request."""
+    renamed = {
+        "text": params.read_stdin() if text == ("-",) else " ".join(text),
+        "subject_key": options.pop("subject"),
+        "skills": options.pop("skill"),
+        "tags": options.pop("tag"),
+        "overrides": dict(options.pop("override")),
+    }
+    fields = options | renamed
+    return {name: value for name, value in fields.items() if value not in (None, "", (), {})}
+
 
 submit_options = params.together(
     click.argument("text", nargs=-1, type=params.TEXT),
