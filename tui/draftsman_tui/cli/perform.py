@@ -76,12 +76,18 @@ def confirm_action(
 
 def print_result(app: App, result: ActionResult[Any], data: object = None) -> None:
     """Print what an action did, or its JSON document, by default that of the service."""
-    app.out.result(as_data(result.value) if data is None else data, result_line(result))
+    if app.json:
+        app.out.document(as_data(result.value) if data is None else data)
+    else:
+        app.out.print(result_line(result))
 
 
 def print_results(app: App, results: Sequence[ActionResult[Any]]) -> None:
     """Print what an action did to several rows."""
-    app.out.result([result.value for result in results], *map(result_line, results))
+    if app.json:
+        app.out.document([result.value for result in results])
+    else:
+        app.out.print(*map(result_line, results))
 
 
 def confirm_matching(

@@ -15,8 +15,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.people.policy import Verb
 from draftsman.questions.permission_rules.permission_rule import RATIFIED, PermissionRule
 from draftsman.repos.repo_catalog import Repo
-from draftsman_tui.common.boards import BoardRow, boards_of
-from draftsman_tui.common.trello_access import remove_webhook
+from draftsman_bots.trello.command_line.board_rows import BoardRow
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     ChoiceDialog,
@@ -98,6 +97,9 @@ async def remove_board(screen: MainScreen, text: str) -> None:
 
     Its webhook is deleted.
     """
+    from draftsman_bots.trello.command_line.board_access import remove_webhook
+    from draftsman_bots.trello.records.service import boards_of
+
     row: BoardRow = screen.chosen("board")
     board = row.config
     note = "Its jobs and the comments on its cards are kept."
