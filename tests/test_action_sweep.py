@@ -64,16 +64,15 @@ CALLS_WITHOUT_ACTION: Final = {
     "people.bind_account": "the account of a person, before the person acts",
     "threads.edited": "an edit in a channel, which is no answer",
     "threads.deleted": "a deletion in a channel, which is no answer",
-    "acknowledgments.record_page": "the webhook of a pager, of a person who acknowledged there",
     "submissions.submit": "requests of Slack, whose batches of a moment are a transaction",
 }
 """Changing methods of services that front ends call, with the reason."""
 WITHOUT_ACTOR: Final = {
     "people.save",
     "people.create_link_code",
-    "WebSessions.create_link",
-    "WebSessions.end",
-    "WebSessions.end_all",
+    "BrowserSessions.create_link",
+    "BrowserSessions.end",
+    "BrowserSessions.end_all",
     "TrelloBoards.save",
     "TrelloBoards.remove",
     "boards_of.save",

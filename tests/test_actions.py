@@ -29,7 +29,9 @@ for module in pkgutil.iter_modules(draftsman.actions.__path__, f"{draftsman.acti
 REACHED: Final[dict[Surface, set[Action[Any, ..., Any]]]] = {
     Surface.COMMANDS: {action for _, command in leaves() for action in ACTIONS_OF[command]},
     Surface.DASHBOARD: {action for command in COMMANDS for action in command.actions},
-    Surface.CHAT: {command.action for command in DECLARED if command.action is not None},
+    Surface.CHAT: {
+        action for command in DECLARED if (action := command.action or command.ends_in) is not None
+    },
     Surface.CONTROLS: {*CONTROLS.values(), *DIALOGS.values(), *FORMS.values()},
     Surface.WEB: {*question_pages.ACTIONS.values()},
     Surface.PROGRAMS: {

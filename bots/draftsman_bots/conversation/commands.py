@@ -61,7 +61,9 @@ class Command:
     """Whether it works without the name of a job or question everywhere."""
     aliases: tuple[str, ...] = ()
     action: Action[Any, ..., Any] | None = None
-    """The action that it takes."""
+    """The action that it takes, on a job or a question."""
+    ends_in: Action[Any, ..., Any] | None = None
+    """The action of a command that has a way of its own, such as a request."""
 
     def usage(self, surface: Surface, call: str = "/draftsman") -> str:
         """Return how it is written in a channel: `/draftsman tell D-142 TEXT`.
@@ -96,7 +98,7 @@ DECLARED: Final = (
         "TEXT",
         "Make the requested change.",
         surfaces=REQUESTS_TAKEN,
-        action=requests.submit,
+        ends_in=requests.submit,
     ),
     Command(
         "investigate",
@@ -104,7 +106,7 @@ DECLARED: Final = (
         "TEXT",
         "Look and change nothing.",
         surfaces=REQUESTS_TAKEN,
-        action=requests.submit,
+        ends_in=requests.submit,
     ),
     Command(
         "status",
@@ -136,7 +138,7 @@ DECLARED: Final = (
         "Open the form of a template, or submit its job.",
         surfaces=SLACK_ONLY,
         aliases=("run",),
-        action=schedules.run_template,
+        ends_in=schedules.run_template,
     ),
     Command(
         "every",
@@ -146,7 +148,7 @@ DECLARED: Final = (
         " TEXT.",
         surfaces=SLACK_ONLY,
         aliases=tuple(sorted(FIRST_WORDS - {"every"})),
-        action=schedules.add,
+        ends_in=schedules.add,
     ),
     Command("schedules", About.NOTHING, "[TEXT]", "List schedules.", surfaces=SLACK_ONLY),
     Command(
@@ -156,7 +158,7 @@ DECLARED: Final = (
         people.create_link_code.help,
         Access.EVERYBODY,
         SLACK_ONLY,
-        action=people.create_link_code,
+        ends_in=people.create_link_code,
     ),
     Command(
         "web",
@@ -165,7 +167,7 @@ DECLARED: Final = (
         people.sign_in.help,
         Access.PERSON,
         SLACK_ONLY,
-        action=people.sign_in,
+        ends_in=people.sign_in,
     ),
     Command("help", About.NOTHING, "", "Show this help.", Access.EVERYBODY),
 )

@@ -181,6 +181,8 @@ class Arguments:
     """Arguments, as a hint to the prompt."""
     choices: Callable[[Call, Any], Awaitable[Sequence[tuple[str, str]]]] | None = None
     """Returns labels and texts of all arguments; raises Refused if there are none."""
+    asks_single: bool = True
+    """Whether also a single choice is asked for."""
 
 
 REASON: Final = Arguments("[REASON]", lambda text: {"reason": text})

@@ -100,9 +100,9 @@ async def unlink(call: Call, account: Account) -> ActionResult[str]:
 @action(About.ACCOUNT, surfaces=COMMANDS | {Surface.CHAT}, undo="sign out")
 async def sign_in(call: Call, origin: str) -> ActionResult[tuple[str, datetime]]:
     """Sign in to the web inbox, by a link that works once."""
-    from draftsman.people.service.web_sessions import WebSessions
+    from draftsman.people.service.browser_sessions import BrowserSessions
 
-    token, expires_at = await WebSessions(call.rt.db, call.rt.policy).create_link(call.actor)
+    token, expires_at = await BrowserSessions(call.rt.db, call.rt.policy).create_link(call.actor)
     url = f"{origin}/sign-in/{token}"
     person = call.actor.person
     data = {"url": url, "expires_at": expires_at, "person": person}
@@ -114,9 +114,9 @@ async def sign_in(call: Call, origin: str) -> ActionResult[tuple[str, datetime]]
 @action(About.ACCOUNT, surfaces=COMMANDS)
 async def sign_out(call: Call, person: str | None, session: int | None = None) -> ActionResult[int]:
     """End a session of the web inbox, or all sessions of a person."""
-    from draftsman.people.service.web_sessions import WebSessions
+    from draftsman.people.service.browser_sessions import BrowserSessions
 
-    service = WebSessions(call.rt.db, call.rt.policy)
+    service = BrowserSessions(call.rt.db, call.rt.policy)
     if session is not None:
         await service.end(session)
         ended = 1

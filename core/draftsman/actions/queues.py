@@ -89,6 +89,7 @@ async def paused(call: Call, queue: str) -> Sequence[tuple[str, str]]:
         lambda text: {"type": parse_type(text)[0]},
         "Resume what?",
         choices=paused,
+        asks_single=False,
     ),
     undo="pause",
 )

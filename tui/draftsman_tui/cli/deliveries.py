@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from draftsman.actions.maintenance import redeliver as redeliver_action
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.entities.deliveries import DELIVERIES
 from draftsman.errors import UsageError
-from draftsman.ids import job_name
+from draftsman.ids import JobRef, job_name
 from draftsman.jobs.details.sections.deliveries import unserved_texts
 from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import act
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.ids import JobRef
 
 
 @command(
@@ -39,13 +34,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Filter by status; repeatable.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1000),
-    default=50,
-    show_default=True,
-    help="Maximum number of deliveries to list.",
-)
+@params.limit_option("deliveries")
 async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limit: int) -> None:
     """List deliveries, newest first.
 

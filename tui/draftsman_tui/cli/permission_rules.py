@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import click
 
@@ -12,18 +12,17 @@ from draftsman.entities.permission_rules import RULES, backtest_lines, history_l
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
-from draftsman.questions.permission_rules.permission_rule import MEANINGS
+from draftsman.questions.permission_rules.permission_rule import (
+    MEANINGS,
+    Backtest,
+    PermissionRule,
+)
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import perform
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
-
-if TYPE_CHECKING:
-    from draftsman.questions.permission_rules.permission_rule import Backtest, PermissionRule
-
-MAX_TIME: Final = 366 * 86_400.0
 
 
 @command_group(
@@ -56,7 +55,7 @@ repo_option = click.option(
 time_option = click.option(
     "--for",
     "seconds",
-    type=params.DurationParam(most=MAX_TIME),
+    type=params.DURATION,
     help="How long the rule allows commands; default: as configured, 30d.",
 )
 
@@ -179,9 +178,13 @@ def _note_repository(app: App, repo: str, *, is_known: bool) -> None:
 
 def _print_rule(app: App, rule: PermissionRule) -> None:
     status = styled(rule.status, STYLES[MEANINGS[rule.status]])
-    head = line(styled(f"rule {rule.id}", "bold"), "  ", status)
-    app.out.print(head, f"  allows    {rule.text}", f"  in        {rule.repo}")
-    app.out.print(*(f"  {text}" for text in history_lines(rule)))
+    app.out.result(
+        rule_data(rule),
+        line(styled(f"rule {rule.id}", "bold"), "  ", status),
+        f"  allows    {rule.text}",
+        f"  in        {rule.repo}",
+        *(f"  {text}" for text in history_lines(rule)),
+    )
 
 
 def _counts(test: Backtest) -> dict[str, Any]:

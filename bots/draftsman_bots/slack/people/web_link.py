@@ -28,7 +28,7 @@ async def create(ctx: BotContext, actor: Actor, origin: RequestOrigin) -> Reply:
     A message may be delivered several times, and each link replaces the previous: only the reply
     to a slash command has one.
     """
-    if not origin.trigger_id:
+    if origin.interaction is None:
         return Reply(COMMAND_ONLY.format(ctx.settings.command))
     web = WebSettings.of(ctx.rt.settings)
     if web.url is None or not web.is_secure:

@@ -1,4 +1,4 @@
-"""The `queues` command group: list, pause, resume, drain and release queues."""
+"""The `queues` and `limits` command groups: queues, their pauses, and limits on what runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from draftsman.actions import queues as actions
 from draftsman.entities.queues import QUEUE_CHANGES, QUEUES
 from draftsman.errors import RejectedField
 from draftsman_tui.cli.app import App, ListGroup, command_group
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import list_rows, print_list
 from draftsman_tui.cli.perform import perform
 from draftsman_tui.terminal import params
 
@@ -42,14 +42,9 @@ def queues() -> None:
     """
 
 
-@queues.subcommand(
+queues.subcommand(
     "list", examples=("draftsman queues list", "draftsman queues list --json"), lists=QUEUES
-)
-async def list_queues(app: App) -> None:
-    """List the queues in use."""
-    async with app.runtime(read_only=True) as rt:
-        summaries = await rt.queues.all()
-    print_list(app, QUEUES, summaries)
+)(list_rows(QUEUES))
 
 
 @queues.subcommand(

@@ -14,10 +14,9 @@ from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.perform import act, print_result, print_warnings
+from draftsman_tui.cli.requests.request_options import submit_options, submitted_fields
 from draftsman_tui.cli.requests.submit_batch import submit_batch
-from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
 from draftsman_tui.common.requests import options_named
-from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
     from draftsman.actions.action import ActionResult
@@ -47,13 +46,7 @@ if TYPE_CHECKING:
 )
 @submit_options
 @click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
-@click.option(
-    "--unchecked",
-    is_flag=True,
-    help="Submit even if the chat or model is unknown to the configuration.",
-)
 @click.option("--wait", is_flag=True, help="Show events until the job finishes.")
-@click.option("--timeout", type=params.DURATION, help="Stop waiting after this time.")
 async def submit(
     app: App,
     text: tuple[str, ...],
@@ -99,17 +92,25 @@ async def submit(
         job = result.value
         if job.outcome == "deduplicated" and job.status in TERMINAL and not app.json:
             app.out.info(finished_key_text(job))
-        if not wait:
-            print_result(app, result)
-            await print_next_step(app, rt, result)
+        if wait:
+            await wait_for(app, rt, result, timeout)
             return
-        app.out.info(str(result))
-        print_warnings(app, result)
-        with job_wait.left_by_interrupt(app, job.number):
-            if job.warning is None:
-                await job_wait.print_missing_worker(app, rt, job.number)
-            await job_wait.narrate(app, rt, job.number, timeout)
-        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
+        print_result(app, result)
+        await print_next_step(app, rt, result)
+
+
+async def wait_for(
+    app: App, rt: Runtime, result: ActionResult[SubmittedJob], timeout: float | None
+) -> None:
+    """Print the job of a request, its events and its questions on stderr, then how it ended."""
+    job = result.value
+    app.out.info(str(result))
+    print_warnings(app, result)
+    with job_wait.left_by_interrupt(app, job.number):
+        if job.warning is None:
+            await job_wait.print_missing_worker(app, rt, job.number)
+        await job_wait.narrate(app, rt, job.number, timeout)
+    await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 
 
 def finished_key_text(job: SubmittedJob) -> str:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from draftsman.actions.action import Call
 from draftsman.actions.requests import submit_many, submitted
 from draftsman.errors import IdempotencyConflict, UsageError
 from draftsman.jobs.requests.invocation import Invocation
@@ -24,12 +25,8 @@ from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params, stdio
 
 if TYPE_CHECKING:
-    from draftsman.actions.action import Call
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.runtime import Runtime
-
-
-# Batches of lines of a file or of stdin, read as they arrive.
 
 
 BATCH_LINES: Final = 1000

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from draftsman.actions import maintenance, rules
 from draftsman.actions import people as accounts
 from draftsman.entities.people import LINKS, PEOPLE, person_row
-from draftsman.errors import Refused
+from draftsman_bots.trello.command_line.board_access import remove_webhook
 from draftsman_bots.trello.records import actions as boards
-from draftsman_tui.common.trello_access import remove_webhook
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
 from draftsman_tui.dashboard.frame.perform import act, row_command, typed_command
 
 if TYPE_CHECKING:
     from draftsman.entities.repos import RepoRow
-    from draftsman_tui.common.boards import BoardRow
+    from draftsman_bots.trello.command_line.board_rows import BoardRow
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
     from draftsman_tui.dashboard.tables.screen import MainScreen
 
@@ -30,9 +29,7 @@ async def set_default_repo(screen: MainScreen, text: str) -> None:
 
     The default is cleared if the repository already is.
     """
-    row = cast("RepoRow | None", screen.table.row)
-    if row is None:
-        raise Refused("choose a repository first")
+    row: RepoRow = screen.chosen("repository")
     await act(screen, maintenance.make_default, None if row.repo.is_default else row.repo)
 
 
@@ -50,9 +47,7 @@ async def remove_board(screen: MainScreen, text: str) -> None:
 
     Its webhook is deleted.
     """
-    row = cast("BoardRow | None", screen.table.row)
-    if row is None:
-        raise Refused("choose a board first")
+    row: BoardRow = screen.chosen("board")
     await act(screen, boards.unwatch, row.config, delete_webhook=remove_webhook)
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from draftsman.actions import maintenance as actions
 from draftsman.actions.jobs import job_names
 from draftsman.errors import Refused
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import act
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 
 @dashboard_command(

@@ -16,7 +16,7 @@ from draftsman.actions.action import (
     name_of,
 )
 from draftsman.actions.jobs import Selection, job_names, select
-from draftsman.errors import DatabaseUnreachable, DraftsmanError, Refused
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.ids import job_name
 from draftsman.jobs.control.service.control import AGAIN_OPTION
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
@@ -28,6 +28,7 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     PromptDialog,
     TextDialog,
 )
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.terminal.results import predicate, result_text
 
 if TYPE_CHECKING:
@@ -84,10 +85,7 @@ async def act_on_typed(screen: BaseScreen, action: Action[Any, ..., Any], text: 
 async def _arguments(
     screen: BaseScreen, action: Action[Any, ..., Any], row: Any, text: str
 ) -> str | None:
-    """Return the text of an action, which is asked for without one; None if the user goes back.
-
-    A single choice is not asked for.
-    """
+    """Return the text of an action, which is asked for without one; None if the user goes back."""
     takes = action.takes
     if text or not takes.prompt:
         return text
@@ -96,12 +94,9 @@ async def _arguments(
         answer: str | None = await screen.ask(PromptDialog(prompt, takes.example))
         return answer
     choices = await takes.choices(call_of(screen), row)
-    is_list = action.row is not None or len(choices) > 1
-    chosen: str | None = (
-        await screen.ask(ChoiceDialog(prompt, choices))
-        if is_list
-        else (choices[0][1] if choices else "")
-    )
+    if len(choices) < 2 and not takes.asks_single:
+        return next((text for _, text in choices), "")
+    chosen: str | None = await screen.ask(ChoiceDialog(prompt, choices))
     return chosen
 
 
@@ -207,9 +202,7 @@ def row_command(
     """Declare the command of an action on the row under the cursor; `row` makes it of that."""
 
     async def run(screen: MainScreen, text: str) -> None:
-        if screen.table.row is None:
-            raise Refused(f"choose a {action.about} first")
-        await act(screen, action, row(screen.table.row), text)
+        await act(screen, action, row(screen.chosen(str(action.about))), text)
 
     dashboard_command(name, group, does=action, keys=keys, on=on, footer=footer)(run)
 

@@ -21,6 +21,7 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     TextDialog,
     TypedConfirmDialog,
 )
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import (
     act,
     asked,
@@ -31,6 +32,7 @@ from draftsman_tui.dashboard.frame.perform import (
 )
 from draftsman_tui.dashboard.jobs.view import statuses
 from draftsman_tui.dashboard.tables.filter import Filter
+from draftsman_tui.dashboard.tables.screen import MainScreen
 from draftsman_tui.terminal.results import result_text
 
 if TYPE_CHECKING:

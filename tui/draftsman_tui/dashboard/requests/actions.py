@@ -9,6 +9,7 @@ from uuid import uuid4
 from draftsman.actions.requests import submit
 from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, UsageError
 from draftsman.ids import job_name
+from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman_tui.common.requests import field_text
 from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from draftsman.actions import schedules as actions
 from draftsman.errors import Refused
@@ -38,7 +38,7 @@ async def toggle_schedule(screen: MainScreen, text: str) -> None:
 
     `text` is the reason of a pause.
     """
-    schedule = _schedule(screen)
+    schedule: Schedule = screen.chosen("schedule")
     action = actions.pause if schedule.paused_at is None else actions.resume
     await act(screen, action, schedule.name, text)
 
@@ -64,7 +64,7 @@ row_command(
 @dashboard_command("history", CommandGroup.SCHEDULES, keys="h", on={"schedules"}, footer=True)
 async def show_history(screen: MainScreen, text: str) -> None:
     """Show the occurrences of the schedule."""
-    schedule = _schedule(screen)
+    schedule: Schedule = screen.chosen("schedule")
     upcoming = await screen.rt.schedules.upcoming(schedule.name, 5)
     lines = [f"{times.in_zone(at, schedule.timezone)}  next" for at in reversed(upcoming)]
     for fire in await screen.rt.schedules.history(schedule.name, HISTORY):
@@ -74,13 +74,6 @@ async def show_history(screen: MainScreen, text: str) -> None:
         lines.append(f"{at}  {fire.status}{job}{reason}")
     title = f"{schedule.name} ({schedule.timezone})"
     await screen.app.push_screen(TextDialog(title, "\n".join(lines) or "no occurrences"))
-
-
-def _schedule(screen: MainScreen) -> Schedule:
-    schedule = cast("Schedule | None", screen.table.row)
-    if schedule is None:
-        raise Refused("choose a schedule first")
-    return schedule
 
 
 # Actions on templates.
@@ -100,7 +93,7 @@ async def run_template(screen: MainScreen, text: str) -> None:
 
     A form asks for its parameters.
     """
-    template = _template(screen)
+    template: Template = screen.chosen("template")
     if template.definition is None:
         raise Refused(f"template {template.name} was removed")
 
@@ -127,10 +120,3 @@ row_command(
     on={"templates"},
     row=lambda template: template.name,
 )
-
-
-def _template(screen: MainScreen) -> Template:
-    template = cast("Template | None", screen.table.row)
-    if template is None:
-        raise Refused("choose a template first")
-    return template
