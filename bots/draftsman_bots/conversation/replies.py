@@ -10,34 +10,32 @@ from draftsman.actions import jobs, questions
 from draftsman.actions.action import About, Action, ActionResult, Call
 from draftsman.actions.questions import AnswerRefused
 from draftsman.deliveries.question_text import already_recorded
-from draftsman.errors import (
-    CommandHint,
-    DraftsmanError,
-    NotFound,
-    NotPermitted,
-    Refused,
-    UsageError,
-)
+from draftsman.errors import CORRECTABLE, CommandHint, DraftsmanError, NotPermitted, UsageError
 from draftsman.ids import job_name, parse_job, parse_question
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import QuestionKind
 from draftsman.questions.response import build_response
 from draftsman_bots.conversation.commands import COMMANDS, Surface, command_names
 from draftsman_bots.conversation.parser import ATTENTION, ParsedText
-from draftsman_bots.conversation.places import agent_jobs
+from draftsman_bots.conversation.places import agent_jobs, load_place
 from draftsman_bots.conversation.resolution import (
     Change,
     Outcome,
     Place,
     Resolved,
+    Talk,
     WrittenText,
+    resolve,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from draftsman.deliveries.documents.document import Text
     from draftsman.people.actor import Actor
     from draftsman.people.spans import Spans
     from draftsman.questions.answer import Verdict
+    from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
 
 
@@ -169,6 +167,24 @@ class KnownAuthor:
         return (str(error),)
 
 
+async def respond_to_text(
+    author: KnownAuthor,
+    parsed: ParsedText | None,
+    key: str,
+    jobs: Iterable[int],
+    asked: Callable[[Question], bool],
+    *,
+    talk: Talk = Talk.ALL,
+) -> TextReply | None:
+    """Respond to a text where these jobs are, and those of their questions that were `asked` there.
+
+    The same `key` has no second effect; None for talk.
+    """
+    place = await load_place(author.rt, talk, author.author, jobs, asked)
+    text = WrittenText(parsed, key)
+    return await respond(author, text, place, resolve(text, place))
+
+
 async def respond(
     conversation: Conversation, text: WrittenText, place: Place, resolved: Resolved
 ) -> TextReply | None:
@@ -178,7 +194,7 @@ async def respond(
     """
     try:
         return await _respond(conversation, text, place, resolved)
-    except (NotFound, NotPermitted, Refused, UsageError) as error:
+    except CORRECTABLE as error:
         job = _job_of(place, resolved)
         return TextReply(ReplyKind.REFUSED, job, conversation.error_spans(error))
 

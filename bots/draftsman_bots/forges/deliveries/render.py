@@ -13,8 +13,9 @@ from typing import Final
 
 from draftsman.deliveries.delivery import File, Message
 from draftsman.deliveries.documents.builder import build_document
-from draftsman.deliveries.documents.document import Action, Step
+from draftsman.deliveries.documents.document import Step
 from draftsman.deliveries.documents.markdown import print_markdown
+from draftsman.deliveries.documents.plain import to_answer
 from draftsman.forges import untrusted_text
 from draftsman.forges.untrusted_text import ZERO_WIDTH
 from draftsman.formats.truncation import truncate
@@ -119,14 +120,7 @@ class CommentMarkup:
 
     def step(self, step: Step) -> str:
         """Return how to answer in a comment, or the command."""
-        name = step.command
-        match step.action:
-            case Action.APPROVE:
-                return f"to answer, comment `/approve {name}`, or `/deny {name}` and a reason"
-            case Action.ANSWER if not step.choices:
-                return f"to answer, comment `/answer {name}` and your answer"
-            case Action.ANSWER:
-                free = " or your own text" if step.freeform else ""
-                return f"to answer, comment `/answer {name}` and the number of a choice{free}"
-            case _:
-                return f"`{step.command}`"
+        if not step.is_answer:
+            return f"`{step.command}`"
+        answer = f"`/answer {step.command}` and "
+        return to_answer(step, "comment", command=f"/{{}} {step.command}", answer=answer)

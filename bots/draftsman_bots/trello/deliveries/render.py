@@ -13,6 +13,7 @@ from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.builder import build_document
 from draftsman.deliveries.documents.document import LENGTH, Action, Step
 from draftsman.deliveries.documents.markdown import print_markdown
+from draftsman.deliveries.documents.plain import to_answer
 from draftsman.deliveries.message_text import job_outcome_text, status_text
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url
 from draftsman.people.policy import Person
@@ -83,7 +84,7 @@ class CardMarkup:
         """Return how to answer in a comment, or the command."""
         match step.action:
             case Action.APPROVE:
-                return "to answer, comment `approve`, or `deny` and a reason"
+                return to_answer(step, "comment")
             case Action.ANSWER:
                 checklist = ", or check an item of the checklist" if self.checklist else ""
                 return f"to answer, comment {_answer(step)}{checklist}"

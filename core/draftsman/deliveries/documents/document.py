@@ -119,6 +119,11 @@ class Step:
     freeform: bool = True
     """Of an answer: whether it may be any text."""
 
+    @property
+    def is_answer(self) -> bool:
+        """Whether it answers a question."""
+        return self.action in (Action.APPROVE, Action.ANSWER)
+
 
 Span = str | ActorRef | Time | Link | Command | Step
 Text = tuple[Span, ...]

@@ -37,7 +37,7 @@ _CHOICES: Final = 10
 
 def command_of(step: Step) -> str:
     """Return the command of a step, for a terminal."""
-    if step.action not in (Action.APPROVE, Action.ANSWER):
+    if not step.is_answer:
         return step.command
     if step.action is Action.APPROVE:
         return f"draftsman approve {step.command}, or draftsman deny {step.command} --reason …"
@@ -45,6 +45,19 @@ def command_of(step: Step) -> str:
         return f"draftsman answer {step.command} 'your answer'"
     free_text = ", or free text" if step.freeform else ""
     return f"draftsman answer {step.command} NUMBER{free_text}"
+
+
+def to_answer(step: Step, call: str, *, command: str = "{}", answer: str = "") -> str:
+    """Return how to answer in a text: `call` says how to write it, such as `reply`.
+
+    A `command` of a decision is written so, and an answer stands behind `answer`.
+    """
+    if step.action is Action.APPROVE:
+        approve, deny = (f"`{command.format(verb)}`" for verb in ("approve", "deny"))
+        return f"to answer, {call} {approve}, or {deny} and a reason"
+    free = " or your own text" if step.freeform else ""
+    what = f"the number of a choice{free}" if step.choices else "your answer"
+    return f"to answer, {call} {answer}{what}"
 
 
 def render_plain(message: Message, step: Callable[[Step], str] = command_of) -> str:
