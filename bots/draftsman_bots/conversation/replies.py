@@ -236,10 +236,11 @@ async def respond_to_command(
     if not parsed.ref:
         name = "D-142/1" if action.about is About.QUESTION else "D-142"
         raise UsageError(f"a {action.about} is required: {parsed.verb} {name}")
-    ref, ordinal = parse_question(parsed.ref)
-    job = await rt.read_model.resolve(parse_job(str(ref.number)) if ref.number else ref)
     if action.about is About.JOB:
+        job = await rt.read_model.resolve(parse_job(parsed.ref))
         return await act(conversation, action, job, parsed.text, key, **options)
+    ref, ordinal = parse_question(parsed.ref)
+    job = await rt.read_model.resolve(ref)
     if ordinal is None:
         open_questions = await rt.questions.open(job)
         if not open_questions:

@@ -127,7 +127,7 @@ class MailChannel(Channel):
                 mail["Reply-To"] = reply
         if not is_digest:
             mail["References"] = self._id(str(job.id))
-        medium = HtmlMedium("attached to this mail", step, styles=MAIL_STYLES, is_whole=True)
+        medium = HtmlMedium("attached to this mail", step, styles=MAIL_STYLES)
         mail.add_alternative(print_html(build_document(message), medium), subtype="html")
         if file is not None:
             name = first_line(replace_invisible(file.name))

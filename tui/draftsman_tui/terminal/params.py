@@ -76,6 +76,14 @@ class JobParam(Param):
         return value if isinstance(value, JobRef) else parse_job(str(value))
 
 
+class JobOfParam(JobParam):
+    """A job, or a question of it, for a command that changes nothing."""
+
+    def convert(self, value: Any, param: object, ctx: object) -> JobRef:
+        """Parse the job or question; raises UsageError."""
+        return JOB_OR_QUESTION.convert(value, param, ctx)[0]
+
+
 class ParentsParam(Param):
     """Jobs by number, separated by commas: `D-1,D-2`."""
 
@@ -349,6 +357,7 @@ def read_stdin() -> str:
 
 
 JOB = JobParam()
+JOB_OF = JobOfParam()
 PARENTS = ParentsParam()
 QUESTION = QuestionParam()
 JOB_OR_QUESTION = JobOrQuestionParam()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from draftsman.deliveries.delivery import Message
-from draftsman.deliveries.documents.builder import answer_step, build_document
+from draftsman.deliveries.documents.builder import answer_step, build_document, full_at
 from draftsman.deliveries.documents.document import (
     Action,
     Addressees,
@@ -27,7 +27,9 @@ from draftsman.deliveries.documents.document import (
     Step,
     Text,
     more_items,
+    read_at,
 )
+from draftsman.formats.truncation import truncate
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import Question
 
@@ -60,10 +62,19 @@ def to_answer(step: Step, call: str, *, command: str = "{}", answer: str = "") -
     return f"to answer, {call} {answer}{what}"
 
 
-def render_plain(message: Message, step: Callable[[Step], str] = command_of) -> str:
-    """Return the whole message as lines of text; `step` returns how to take a step."""
+def render_plain(
+    message: Message, step: Callable[[Step], str] = command_of, most: int | None = None
+) -> str:
+    """Return the message as lines of text, whole or within a length.
+
+    `step` returns how to take a step.
+    """
     lines = _lines(build_document(message), step, is_brief=False)
-    return "\n".join("".join(map(str, line)) for line in lines)
+    text = "\n".join("".join(map(str, line)) for line in lines)
+    if most is None or len(text) <= most:
+        return text
+    notice = "".join(map(str, read_at(full_at(message))))
+    return f"{truncate(text, most - len(notice) - 1)}\n{notice}"
 
 
 def brief_text(message: Message, reply: str = "reply in this thread") -> Text:

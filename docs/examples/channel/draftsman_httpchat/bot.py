@@ -26,7 +26,6 @@ from draftsman.deliveries.documents.document import Step
 from draftsman.deliveries.documents.plain import render_plain, to_answer
 from draftsman.deliveries.target import Target
 from draftsman.errors import Failure
-from draftsman.formats.truncation import truncate
 from draftsman.people.actor import Actor
 from draftsman.processes.components import ComponentGroup, Routine
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
@@ -45,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 def how(step: Step) -> str:
     """Return how people take a step in a room."""
-    return to_answer(step, "write") if step.is_answer else step.command
+    return to_answer(step, "write here:") if step.is_answer else step.command
 
 
 class HttpChannel(Channel):
@@ -71,7 +70,7 @@ class HttpChannel(Channel):
         await self._client.aclose()
 
     async def _post(self, message: Message, ref: str, gone: str) -> SendResult:
-        body = {"room": message.target, "text": truncate(render_plain(message, how), MAX_TEXT)}
+        body = {"room": message.target, "text": render_plain(message, how, MAX_TEXT)}
         return await self._put(f"/messages/{ref}", ref, gone, json=body)
 
     async def _put(self, path: str, ref: str, gone: str, **body: Any) -> SendResult:

@@ -16,6 +16,7 @@ from draftsman_tui.cli.app import App, command_group
 from draftsman_tui.cli.questions.ask_team import answer_of, submit_question, why_unanswered
 from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
+from draftsman_tui.terminal.target_option import TargetOption
 
 ALLOW: Final = "allow once"
 DENY: Final = "deny"
@@ -67,8 +68,8 @@ def hook() -> None:
     type=params.TEXT,
     multiple=True,
     metavar="TARGET",
-    help="Target of the question: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
-    "forge:ISSUE; repeatable.",
+    cls=TargetOption,
+    help="Target of the question; repeatable",
 )
 async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, ...]) -> None:
     """PreToolUse hook of Claude Code: let people decide a tool call.

@@ -12,6 +12,7 @@ from draftsman.questions.question import derived_key
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
+from draftsman_tui.terminal.target_option import TargetOption
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
@@ -45,8 +46,8 @@ _COMMON: Final = (
         type=params.TEXT,
         multiple=True,
         metavar="TARGET",
-        help="Target of the question: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
-        "forge:ISSUE; repeatable.",
+        cls=TargetOption,
+        help="Target of the question; repeatable",
     ),
 )
 

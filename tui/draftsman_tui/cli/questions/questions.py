@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     ),
     lists=INBOX,
 )
-@click.argument("job", type=params.JOB, required=False)
+@click.argument("job", type=params.JOB_OF, required=False)
 async def questions(app: App, job: JobRef | None) -> None:
     """List open questions and approvals.
 

@@ -12,6 +12,7 @@ from draftsman.jobs.job import AGENT_TYPE, Condition, OnFailure
 from draftsman.jobs.requests.invocation import UniqueBy, UniqueStates
 from draftsman_tui.cli.schedules.request_options import FAILURE_OPTIONS
 from draftsman_tui.terminal import params
+from draftsman_tui.terminal.target_option import TargetOption
 
 Function = Callable[..., Any]
 _OPTIONS: Final = (
@@ -101,8 +102,8 @@ _OPTIONS: Final = (
         type=params.TEXT,
         multiple=True,
         metavar="TARGET",
-        help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD, "
-        "forge:ISSUE or none; repeatable.",
+        cls=TargetOption,
+        help="Target of updates, or none; repeatable",
     ),
     *FAILURE_OPTIONS,
     click.option("--run-timeout", type=params.DURATION, help="Total run time limit, e.g. 10m."),

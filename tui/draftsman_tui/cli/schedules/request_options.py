@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from draftsman_tui.terminal import params
+from draftsman_tui.terminal.target_option import TargetOption
 
 Function = Callable[..., Any]
 FAILURE_OPTIONS: Final = (
@@ -47,8 +48,8 @@ _OPTIONS: Final = (
         type=params.TEXT,
         multiple=True,
         metavar="TARGET",
-        help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD, forge:ISSUE or "
-        "none.",
+        cls=TargetOption,
+        help="Target of updates, or none; repeatable",
     ),
     *FAILURE_OPTIONS,
 )
