@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman.deliveries.service.message_reader import read_message
 from draftsman.errors import NotPermitted, Refused
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.permission_rules.permission_rule import proposal_text
@@ -141,7 +142,7 @@ async def test_the_bot_decides_for_operators_in_slack_on_a_rule_as_it_was_propos
         await olga.rules.propose("git.example.org/acme/shop", text, await olga.actor())
         for text in patterns
     ]
-    for other in (Actor("slack", "U-BEN", "x"), Actor(Source.WEB, "olga", "x")):
+    for other in (Actor("slack", "U-BEN", "x"), Actor("web", "olga", "x")):
         with pytest.raises(Refused, match="may not change rules"):
             await bot.rules.ratify(active.id, other)
     with pytest.raises(Refused, match="may not change the time of a rule"):
@@ -178,7 +179,7 @@ async def test_the_message_with_buttons_has_the_rule_as_it_is_recorded(
         await worker.commit()
         claimed = await bot.delivery_sender.claim("slack", free=9, share=9)
         (item,) = [item for item in claimed if item.seq == seq]
-        return (await bot.delivery_sender._read(item))[1].payload
+        return (await read_message(bot.db, bot.policy, item)).message.payload
 
     shown = await sent(rule.id)
     assert shown == {"text": proposal_text(rule), "names_job": True, "rule": rule.id}

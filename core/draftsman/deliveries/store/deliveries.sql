@@ -115,6 +115,8 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
        (SELECT l.name FROM draftsman.question_ladders l
          WHERE l.job = d.job AND l.question = d.question) AS ladder,
        g.person AS delegated_to, g.delegated_by, g.expires_at AS delegated_until,
+       ARRAY(SELECT t.person FROM draftsman.digest_questions t
+              WHERE t.job = d.job AND t.question = d.question) AS digested,
        CASE WHEN d.kind = 'status' THEN draftsman.shown_instead(d.job, d.channel, d.target, d.thread_key)
        END AS asks_with
   FROM draftsman.deliveries d
@@ -220,10 +222,11 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
                        d.kind = 'question' AND (g.kind, g.run) = ('patch', q.run)))
                    AND (g.kind <> 'evidence' OR NOT EXISTS (
                        SELECT FROM draftsman.channels c WHERE c.name = d.channel AND c.takes_answers))
-                   AND (d.channel <> 'forge' OR d.kind <> 'result' OR (
-                       g.kind <> 'patch' OR NOT EXISTS (
-                           SELECT FROM draftsman.job_states j
-                            WHERE j.number = d.job AND j.result ->> 'pr_url' IS NOT NULL)))
+                   AND (d.kind <> 'result' OR g.kind <> 'patch' OR NOT EXISTS (
+                       SELECT FROM draftsman.channels c
+                         JOIN draftsman.job_states j ON j.number = d.job
+                        WHERE c.name = d.channel AND c.shows_changes
+                          AND j.result ->> 'pr_url' IS NOT NULL))
                  ORDER BY g.name, g.run DESC) a
          WHERE a.size <= %(size)s AND (a.size > 0 OR a.kind <> 'patch')
          ORDER BY a.id
@@ -256,63 +259,6 @@ SELECT d.job, d.question, d.channel, p.target,
  WHERE d.seq = %(seq)s AND d.target <> p.target
  ORDER BY p.target
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
-
--- Takes from all buckets or from none, and then returns the seconds until the next attempt.
--- name: make_buckets
-INSERT INTO draftsman.channel_limits (bucket)
-SELECT bucket FROM unnest(%(buckets)s::text[]) AS b (bucket) ORDER BY bucket
-    ON CONFLICT DO NOTHING
-
--- name: consume_tokens
-WITH held AS MATERIALIZED (
-    SELECT l.bucket, a.every, greatest(l.paused_until,
-               l.free_at - make_interval(secs => a.every * (a.burst - 1))) AS open_at
-      FROM unnest(%(buckets)s::text[], %(every)s::float8[], %(bursts)s::int[])
-           AS a (bucket, every, burst)
-      JOIN draftsman.channel_limits l ON l.bucket = a.bucket
-     ORDER BY l.bucket
-       FOR NO KEY UPDATE OF l
-), closed AS MATERIALIZED (
-    SELECT max(open_at) AS until FROM held WHERE open_at > draftsman.now()
-), consumed AS (
-    UPDATE draftsman.channel_limits l
-       SET free_at = greatest(l.free_at, draftsman.now()) + make_interval(secs => h.every)
-      FROM held h
-     CROSS JOIN closed c
-     WHERE l.bucket = h.bucket AND c.until IS NULL
-)
-SELECT extract(epoch FROM until - draftsman.now())::float8 FROM closed
-
--- A retry-after applies to every process.
--- name: pause
-INSERT INTO draftsman.channel_limits AS l (bucket, paused_until, reason)
-VALUES (%(bucket)s, draftsman.now() + make_interval(secs => %(seconds)s), %(reason)s)
-    ON CONFLICT (bucket) DO UPDATE
-       SET paused_until = greatest(l.paused_until, excluded.paused_until),
-           reason = excluded.reason
-
--- Methods that a chat refused, and that are not used for a while.
--- name: paused
-SELECT bucket, extract(epoch FROM paused_until - draftsman.now())::float8 AS seconds, reason
-  FROM draftsman.channel_limits
- WHERE paused_until > draftsman.now() + make_interval(secs => %(least)s) AND reason IS NOT NULL
- ORDER BY bucket
- LIMIT %(limit)s
-
--- Deliveries that were attempted during the pause are delayed by it; those claimed by another
--- process stay as they are.
--- name: resume
-WITH opened AS (
-    UPDATE draftsman.channel_limits SET paused_until = draftsman.now()
-     WHERE bucket = %(bucket)s AND paused_until > draftsman.now()
-    RETURNING bucket
-)
-UPDATE draftsman.deliveries SET next_attempt_at = draftsman.now()
- WHERE seq = ANY (ARRAY(
-       SELECT seq FROM draftsman.deliveries
-        WHERE channel = %(channel)s AND next_attempt_at > draftsman.now()
-          AND status IN ('pending', 'unconfirmed') AND EXISTS (SELECT FROM opened)
-        ORDER BY seq FOR NO KEY UPDATE))
 
 -- name: page
 SELECT p.*
@@ -388,12 +334,6 @@ SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS opted
  WHERE NOT j.has_targets
  GROUP BY 1, 2
  ORDER BY 1, 2
-
--- The people who have a question in a digest.
--- name: digest_readers
-SELECT person FROM draftsman.digest_questions
- WHERE job = %(job)s AND question = %(question)s
- ORDER BY person
 
 -- A notice in a thread of its own, so that it waits for no other message.
 -- name: post

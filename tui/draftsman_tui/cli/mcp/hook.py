@@ -16,7 +16,6 @@ from draftsman_tui.cli.app import App, command_group
 from draftsman_tui.cli.questions.ask_team import answer_of, submit_question, why_unanswered
 from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.target_option import TargetOption
 
 ALLOW: Final = "allow once"
 DENY: Final = "deny"
@@ -63,14 +62,7 @@ def hook() -> None:
     default="ask",
     help="Without an answer, ask the person at the terminal, or deny. Default: ask.",
 )
-@click.option(
-    "--notify",
-    type=params.TEXT,
-    multiple=True,
-    metavar="TARGET",
-    cls=TargetOption,
-    help="Target of the question; repeatable",
-)
+@params.notify_option("Target of the question")
 async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, ...]) -> None:
     """PreToolUse hook of Claude Code: let people decide a tool call.
 
