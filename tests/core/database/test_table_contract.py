@@ -11,11 +11,12 @@ from tests.support.statements import run
 
 
 async def test_the_tables_of_our_packages_keep_the_contract(conn: Connection) -> None:
+    """The ids in events of pagers are limited by their parser (`MAX_ID`) alone."""
     channels = {item.source.channel for item in available() if item.source is not None}
-    owners = [channel for channel in channels if tables_of(channel)]
-    assert owners == ["trello"]
+    owners = {channel for channel in channels if tables_of(channel)}
+    assert "trello" in owners
     for channel in owners:
-        await check_tables(conn, channel)
+        await check_tables(conn, channel, sizes=channel != "pager")
 
 
 async def test_the_tables_of_the_core_keep_it(conn: Connection) -> None:
