@@ -98,8 +98,8 @@ async def on_options(ctx: BotContext, body: dict[str, Any]) -> list[dict[str, An
     if request is None or ref is None:
         return []
     try:
-        await authorize(ctx, request.user)
-        question = await ctx.rt.questions.get(ref.job, ref.question)
+        actor = await authorize(ctx, request.user)
+        question = await ctx.rt.seen_by(actor).questions.get(ref.job, ref.question)
     except DraftsmanError as error:
         if is_retryable(error):
             raise

@@ -56,6 +56,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, classify
 from draftsman.jobs.runs.store import checkpoints, jobs
 from draftsman.log import redact
+from draftsman.people import visibility
 from draftsman.people.policy import Policy
 from draftsman.questions.permission_rules import store as rules
 from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
@@ -228,7 +229,8 @@ class DeliverySender:
     async def _read(self, item: ClaimedDelivery) -> tuple[MessageFacts, Message, bool]:
         """Return the facts and the message of a delivery, and whether it is obsolete.
 
-        A question is, once it is closed; and the result of a job that was skipped with its group,
+        A question is, once it is closed; a message to a person alone who may not see the
+        repository; and the result of a job that was skipped with its group,
         if another job of the group reports it in the same thread.
         """
         question = None
@@ -244,7 +246,8 @@ class DeliverySender:
                     conn, item.job, item.question
                 )
                 digested = await store.digest_readers(conn, item.job, item.question)
-            if question is not None or item.kind is DeliveryKind.DIGEST:
+            is_restricted = bool(visibility.restricted(policy.people.values()))
+            if question is not None or item.kind is DeliveryKind.DIGEST or is_restricted:
                 policy = await with_identity_links(conn, policy, item.channel)
             if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
                 stop = await store.group_stop(conn, item.seq)
@@ -263,9 +266,11 @@ class DeliverySender:
         ):  # an edit of a message
             message = replace(message, kind=facts.copy_kind or item.kind)
         message = await with_rule(self._db, await self._with_changes(message))
-        if stop is not None and stop.reporter not in (None, facts.number):
+        reader = recipient(policy, message.target, item.channel) if is_restricted else None
+        is_hidden = not visibility.may_see(reader, message.subject.repo)
+        if stop is not None and stop.reporter not in (None, facts.number) and not is_hidden:
             return facts, message, item.channel in registry.taking_answers()
-        return facts, message, item.kind in QUESTION_KINDS and is_closed
+        return facts, message, is_hidden or (item.kind in QUESTION_KINDS and is_closed)
 
     async def record(
         self, item: ClaimedDelivery, outcome: DeliveryOutcome

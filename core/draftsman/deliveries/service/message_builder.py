@@ -60,11 +60,12 @@ def build_message(
     recipients: tuple[Person, ...] = ()
     unmentioned: frozenset[str] = frozenset()
     if question is not None:
-        people = _addressees(policy, question, facts.invoker_id, item.channel)
-        recipients = tuple(person for person in people if visibility.may_see(person, subject.repo))
+        recipients = _addressees(policy, question, facts.invoker_id, item.channel, subject.repo)
         unmentioned = _unmentioned(policy, question, facts, recipients, identical_questions)
         unmentioned |= frozenset(digested)
-    elif (person := policy.people.get(str(item.payload.get("person")))) is not None:
+    elif (
+        person := policy.people.get(str(item.payload.get("person")))
+    ) is not None and visibility.may_see(person, subject.repo):
         recipients = (person,)
     return Message(
         marker=str(item.id),
@@ -175,22 +176,23 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
 
 
 def _addressees(
-    policy: Policy, question: Question, invoker: str, channel: ChannelName
+    policy: Policy, question: Question, invoker: str, channel: ChannelName, repo: str | None
 ) -> tuple[Person, ...]:
-    """Return the people that a question is addressed to.
+    """Return the people that a question about a repository is addressed to.
 
     For an approval these are the approvers; otherwise the invoker and the people it escalated to,
     or everyone who may answer where none of them can be reached in the channel.
     """
     approval = question.kind is QuestionKind.APPROVAL
-    eligible = policy.eligible_people(question.approvers, invoker, approval=approval)
+    eligible = policy.eligible_people(question.approvers, invoker, approval=approval, repo=repo)
     if approval:
         return tuple(eligible)
     addressed_names = policy.approvers(question.approvers) | {invoker}
     nearest = [person for person in eligible if person.name in addressed_names]
     channel_id = None if invoker in policy.people else requester(policy, invoker, channel)
     if channel_id is not None:
-        nearest.append(Person(invoker, frozenset(), {channel: channel_id}))
+        account = Person(invoker, frozenset(), {channel: channel_id})
+        nearest += [account] * visibility.may_see(account, repo)
     return tuple(nearest or eligible)
 
 
