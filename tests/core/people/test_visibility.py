@@ -11,6 +11,7 @@ import pytest
 from draftsman.attention.ladder import DueStep, NotificationOutcome, plan_step
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryKind, Obsolete
+from draftsman.deliveries.service.message_reader import read_message
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.configuration import configured_directory
 from draftsman.people.visibility import may_see
@@ -40,8 +41,8 @@ async def test_a_question_asks_only_people_who_may_see_its_repository(
     (item,) = await rt.delivery_sender.claim("log", free=1, share=1, busy=[])
     (asked,) = [i for i in await deliveries_of(rt, work.number) if i.kind == "question"]
     claimed = replace(item, seq=asked.seq, job=work.number, question=1, kind=asked.kind)
-    _, message, _ = await rt.delivery_sender._read(claimed)
-    assert {person.name for person in message.recipients} == {"dave"}
+    read = await read_message(rt.db, rt.policy, claimed)
+    assert {person.name for person in read.message.recipients} == {"dave"}
 
 
 @pytest.mark.parametrize("repo", ["pay", SECRET])
@@ -55,9 +56,9 @@ async def test_a_message_to_a_person_alone_is_not_sent(
     channel: Any = None
     claimed = await rt.delivery_sender.claim("slack", free=9, share=9)
     for item in claimed:
-        _, _, is_obsolete = await rt.delivery_sender._read(item)
-        assert is_obsolete is (repo == SECRET), item.kind
-        if is_obsolete:
+        instead = (await read_message(rt.db, rt.policy, item)).instead
+        assert isinstance(instead, Obsolete) is (repo == SECRET), item.kind
+        if repo == SECRET:
             assert isinstance(await rt.delivery_sender.send(item, channel), Obsolete)
     assert claimed
 

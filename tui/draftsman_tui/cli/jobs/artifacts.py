@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,14 +10,11 @@ from draftsman.errors import Refused, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import format_size
 from draftsman.formats.json_data import as_data
-from draftsman.ids import job_name
+from draftsman.ids import JobRef, job_name
 from draftsman_tui.cli.app import App, command_group, number_of
 from draftsman_tui.common.artifacts import content_json
 from draftsman_tui.terminal import params, stdio
 from draftsman_tui.terminal.output import plain, styled
-
-if TYPE_CHECKING:
-    from draftsman.ids import JobRef
 
 
 @command_group(

@@ -79,14 +79,7 @@ MAX_ERROR_LENGTH: Final = 120
     help="Filter by tag: NAME, or NAME=VALUE; repeatable, a job has all of them.",
 )
 @click.option("--since", type=params.DURATION, help="Jobs created in this time, e.g. 2h.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MAX_JOBS),
-    metavar="N",
-    default=50,
-    show_default=True,
-    help="Maximum number of jobs to list.",
-)
+@params.limit_option("jobs", most=MAX_JOBS)
 @click.option("--before", type=params.JOB, help="Jobs older than this job.")
 @click.option("--queued", is_flag=True, help="Jobs in the order in which workers claim them.")
 async def jobs(

@@ -24,11 +24,13 @@ from draftsman.jobs.details.sections.section import (
     faint,
     name,
 )
+from draftsman.text import humanize
+from draftsman.workflows.dependencies import Parent
+from draftsman.workflows.groups import JobGroup
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common.jobs import reason_data
 from draftsman_tui.common.questions import answer_command, owner_name
 from draftsman_tui.common.sections import line_text, part_lines
-from draftsman_tui.common.workflows import group_data, parents_data, parents_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import styled
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from draftsman.ids import JobRef
+
 
 MAX_ENTRIES: Final = 8
 """Maximum number of the newest entries that are shown, if another command lists all."""
@@ -148,3 +151,36 @@ async def _show_tree(app: App, job: JobRef) -> None:
     if tree.spawned_by is not None:
         app.out.print(styled(f"spawned by {job_name(tree.spawned_by)}", "dim"))
     app.out.print(*(line_text(*job_line) for _, job_line in tree_lines(tree)))
+
+
+MAX_PARENTS: Final = 8
+"""Maximum number of parents named on a line."""
+
+
+def parents_text(parents: Sequence[Parent]) -> str:
+    """List the parents of a job with their statuses."""
+    names = [f"{parent.name} {humanize(parent.status)}" for parent in parents[:MAX_PARENTS]]
+    if len(parents) > MAX_PARENTS:
+        names.append(f"{len(parents) - MAX_PARENTS:,} more")
+    conditions = {str(parent.condition) for parent in parents} - {"success"}
+    on = f" (on {', '.join(sorted(conditions))})" if conditions else ""
+    return ", ".join(names) + on
+
+
+def parents_data(parents: Sequence[Parent]) -> list[dict[str, Any]]:
+    """Return the JSON objects of parents, without their results."""
+    return [
+        {
+            "number": parent.number,
+            "condition": parent.condition,
+            "met": parent.met,
+            "status": parent.status,
+        }
+        for parent in parents
+    ]
+
+
+def group_data(group: JobGroup) -> dict[str, Any]:
+    """Return the JSON object of the group of a job."""
+    names = ("name", "kind", "on_failure", "state", "progress")
+    return {name: getattr(group, name) for name in names}

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-# The tools of the MCP server outside a run, and the socket of those inside.
-
-
 MAX_WAIT: Final = 3600
 MAX_OPEN: Final = 100
 """Maximum number of questions that the server remembers."""
@@ -223,9 +220,6 @@ async def ask_run(kind: str, /, **fields: Any) -> dict[str, Any]:
         raise ToolError(str(error)) from None
 
 
-# The transport of the MCP server over standard input and output: a message is a line.
-
-
 async def serve(
     tools: Sequence[Tool], instructions: str, source: BinaryIO, output: BinaryIO
 ) -> None:
@@ -284,14 +278,7 @@ DEFAULT_WAIT: Final = 50.0
     default=DEFAULT_WAIT,
     help="Time that a question waits for an answer, unless the call sets it. Default: 50s.",
 )
-@click.option(
-    "--notify",
-    type=params.TEXT,
-    multiple=True,
-    metavar="TARGET",
-    help="Target of questions: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
-    "forge:ISSUE; repeatable.",
-)
+@params.notify_option("Target of questions")
 async def mcp(app: App, wait: float, notify: tuple[str, ...]) -> None:
     """Run an MCP server for a coding agent.
 

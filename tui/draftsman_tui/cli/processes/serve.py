@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
 from draftsman.channels import registry
+from draftsman.channels.plugin import ChannelPlugin
 from draftsman.errors import ConfigError
+from draftsman.settings import Settings
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
+from draftsman_tui.cli.processes.supervisor import Child
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import of_channel, require
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from draftsman.channels.plugin import ChannelPlugin
-    from draftsman.settings import Settings
-    from draftsman_tui.cli.processes.supervisor import Child
 
 
 @command(
@@ -158,10 +154,7 @@ async def web(app: App, listen: str | None, url: str | None, parent: int | None)
     settings = _with_options(app.settings, listen, url)
 
     def started(url: str) -> None:
-        if app.json:
-            app.out.document({"url": url})
-        else:
-            app.out.print(url)
+        app.out.result({"url": url}, url)
         app.out.info("to sign in: draftsman link --web; to stop: Ctrl-C")
 
     if code := await run_web(settings, started, parent=parent):

@@ -5,18 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from draftsman.events.event import Event
 from draftsman.jobs.job import WAITING
-from draftsman.questions.question import QuestionKind
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy
+from draftsman.questions.question import OpenQuestion, QuestionKind
+from draftsman_tui.dashboard.frame.connection import Connection
 from draftsman_tui.dashboard.tables.filter import ANYBODY
-
-if TYPE_CHECKING:
-    from draftsman.events.event import Event
-    from draftsman.people.actor import Actor
-    from draftsman.people.policy import Policy
-    from draftsman.questions.question import OpenQuestion
-    from draftsman_tui.dashboard.frame.connection import Connection
 
 MAX_COUNTED: Final = 1000
 """Open questions that are read to count them."""

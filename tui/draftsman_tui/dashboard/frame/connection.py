@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from draftsman.errors import DatabaseUnreachable
+from draftsman.people.actor import Actor
+from draftsman.runtime import Runtime
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from draftsman.people.actor import Actor
-    from draftsman.runtime import Runtime
-
-    Connect = Callable[[], Awaitable[tuple[Runtime, Actor]]]
-    """Connects the services for a user; raises DatabaseUnreachable."""
+Connect = Callable[[], Awaitable[tuple[Runtime, Actor]]]
+"""Connects the services for a user; raises DatabaseUnreachable."""
 
 
 class Connection:
