@@ -265,7 +265,8 @@ async def act(
     actor = await conversation.actor()
     arguments = action.parse(text) if action.parse is not None else {}
     try:
-        result = await action.run(Call(conversation.rt, actor, key), row, **arguments, **options)
+        call = Call(conversation.rt.seen_by(actor), actor, key)
+        result = await action.run(call, row, **arguments, **options)
     except AnswerRefused as error:
         return refused(error.verdict, actor)
     kind = KINDS.get(action.key, ReplyKind.CHANGED)
