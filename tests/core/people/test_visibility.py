@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from draftsman.deliveries.service.message_reader import read_message
 from draftsman.people import visibility
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Person
@@ -19,8 +20,8 @@ async def recipients(rt: Runtime, job: int) -> set[str]:
     (item,) = await rt.delivery_sender.claim("log", free=1, share=1, busy=[])
     (asked,) = [item for item in await deliveries_of(rt, job) if item.kind == "question"]
     claimed = replace(item, seq=asked.seq, job=job, question=1, kind=asked.kind)
-    _, message, _ = await rt.delivery_sender._read(claimed)
-    return {person.name for person in message.recipients}
+    read = await read_message(rt.db, rt.policy, claimed)
+    return {person.name for person in read.message.recipients}
 
 
 async def test_a_question_asks_only_people_who_may_see_its_repository(

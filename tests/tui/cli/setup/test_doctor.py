@@ -15,7 +15,7 @@ from draftsman import __version__
 from draftsman.database import session_settings
 from draftsman.database.database import Connection
 from draftsman.deliveries.service.live_threads import LiveThreads
-from draftsman.deliveries.store import deliveries
+from draftsman.deliveries.store import rate_limits
 from draftsman.runtime import Runtime
 from draftsman_bots.trello import doctor
 from draftsman_bots.trello.records.service import boards_of
@@ -76,8 +76,8 @@ async def test_missing_people_are_reported_with_the_way_to_add_them(
 async def test_a_method_that_slack_refused_is_a_warning(cli: Cli, rt: Runtime) -> None:
     live = LiveThreads(rt.db, rt.policy, "slack")
     refusal = "method_not_supported_for_channel_type (assistant.threads.setStatus)"
-    await live.pause("slack#assistant.threads.setStatus:C1", 86_400, refusal)
-    await live.pause("slack#chat.update", 60, "ratelimited (chat.update)")
+    await live.limits.pause("slack#assistant.threads.setStatus:C1", 86_400, refusal)
+    await live.limits.pause("slack#chat.update", 60, "ratelimited (chat.update)")
     check = (await _checks(cli))["slack"]
     assert check["status"] == "warn"
     assert check["text"].startswith("assistant.threads.setStatus is not used in C1 for ")
@@ -87,7 +87,7 @@ async def test_a_method_that_slack_refused_is_a_warning(cli: Cli, rt: Runtime) -
 
 async def test_a_place_that_is_not_used_for_a_while_is_a_warning(cli: Cli, rt: Runtime) -> None:
     async with rt.db.connection() as conn:
-        await deliveries.pause(conn, "webhook:ops", 7200, "503")
+        await rate_limits.pause(conn, "webhook:ops", 7200, "503")
     check = (await _checks(cli))["webhook"]
     assert check["text"].startswith("webhook is not used in ops for ")
     assert check["hint"] == "messages are delivered without it"
