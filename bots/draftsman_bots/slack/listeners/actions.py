@@ -75,8 +75,8 @@ async def on_options(ctx: BotContext, request: OptionsRequest) -> list[dict[str,
     if ref is None:
         return []
     try:
-        await authorize(ctx, request.user)
-        question = await ctx.rt.questions.get(ref.job, ref.question)
+        actor = await authorize(ctx, request.user)
+        question = await ctx.rt.seen_by(actor).questions.get(ref.job, ref.question)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
