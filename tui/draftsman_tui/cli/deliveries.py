@@ -31,7 +31,7 @@ _CONFIRM_FROM = 5
     ),
     lists=DELIVERIES,
 )
-@click.option("--job", type=params.JOB, help="Filter by job.")
+@click.option("--job", type=params.JOB_OF, help="Filter by job.")
 @click.option(
     "--status",
     type=click.Choice([str(value) for value in DeliveryStatus]),

@@ -42,8 +42,8 @@ class Connection:
         return self._actor
 
     def connect(self, rt: Runtime, actor: Actor) -> None:
-        """Set the connected services and their user."""
-        self._rt = rt
+        """Set the connected services, which show what their user may see."""
+        self._rt = rt.seen_by(actor)
         self._actor = actor
 
     def _not_connected(self) -> DatabaseUnreachable:

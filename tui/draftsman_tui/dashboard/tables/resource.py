@@ -258,8 +258,7 @@ class Resource(Generic[T]):
         for _ in range(MAX_PAGES):
             page_query = replace(query, before=before, limit=query.limit - len(rows))
             page_rows = await self.read(rt, page_query)
-            visible = self.entity.visible(page_rows.items, query.viewer)
-            rows += [row for row in visible if self._matches(row, query)]
+            rows += [row for row in page_rows.items if self._matches(row, query)]
             before = page_rows.next
             scanned = page_rows.scanned
             if before is None or len(rows) >= query.limit:
