@@ -10,14 +10,7 @@ from draftsman.actions.action import Call
 from draftsman.actions.jobs import tell
 from draftsman.actions.requests import submit
 from draftsman.deliveries.target import parse
-from draftsman.errors import (
-    IdempotencyConflict,
-    NotFound,
-    NotPermitted,
-    Refused,
-    RejectedField,
-    UsageError,
-)
+from draftsman.errors import CORRECTABLE, IdempotencyConflict, RejectedField, UsageError
 from draftsman.forges.forge_event import MAX_ISSUE, EventKind, plain
 from draftsman.forges.project import source_of
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL
@@ -63,7 +56,7 @@ async def request_job(context: EventContext, comment: ParsedText | None = None) 
         pinned = _as_labeled(context.event, issue)
         request = await _request(context, repo, pinned, comment)
         submitted = (await submit(Call(context.rt, actor), request)).value
-    except (UsageError, NotFound, NotPermitted) as error:
+    except CORRECTABLE as error:
         await reply_without_job(context, str(error))
         return "refused"
     except IdempotencyConflict:  # an earlier delivery of the event had another text
@@ -96,7 +89,7 @@ async def _follow_up(context: EventContext, actor: Actor, comment_text: str) -> 
     try:
         call = Call(context.rt, actor, context.key[-500:])
         sent = await tell(call, number, comment_text)
-    except (NotPermitted, Refused, UsageError) as error:
+    except CORRECTABLE as error:
         await reply(context, number, str(error))
         return "refused"
     await reply(context, number, f"{sent}.")

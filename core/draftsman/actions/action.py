@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, T
 from draftsman.errors import CommandHint, Refused
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, question_name
+from draftsman.people import visibility
 
 if TYPE_CHECKING:
     from draftsman.deliveries.documents.document import Span, Text
@@ -96,6 +97,18 @@ class Call:
     event: str | None = None
     window: float = 0.0
     report: Callable[[str], object] = lambda text: None
+
+    async def as_seen(self, about: About, row: Any) -> Call:
+        """Return the call with the services that show the actor what they may see.
+
+        Raises NotFound for a job, or a question of one, that the actor may not see.
+        """
+        if visibility.visible_repos(self.actor) is None:
+            return self
+        rt = self.rt.seen_by(self.actor)
+        if about in (About.JOB, About.QUESTION):
+            await rt.read_model.version(row if about is About.JOB else row[0])
+        return replace(self, rt=rt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +259,7 @@ class Action(Generic[Row, P, R]):
 
     async def asked(self, call: Call, row: Row, **arguments: Any) -> Confirmation | None:
         """Return the question before it, None without one; raises the refusals of the action."""
+        call = await call.as_seen(self.about, row)
         subject = await self.check(call, row, **arguments) if self.check is not None else None
         if not self.question or (subject is not None and not subject.needs_question):
             return None
@@ -279,20 +293,20 @@ def action(
     """
 
     def declare(
-        run: Callable[Concatenate[Call, Row, P], Awaitable[ActionResult[R]]],
+        act: Callable[Concatenate[Call, Row, P], Awaitable[ActionResult[R]]],
     ) -> Action[Row, P, R]:
-        async def named(
+        async def run(
             call: Call, row: Row, /, *args: P.args, **kwargs: P.kwargs
         ) -> ActionResult[R]:
-            result = await run(call, row, *args, **kwargs)
+            result = await act(await call.as_seen(about, row), row, *args, **kwargs)
             return result if result.subject else replace(result, subject=name_of(about, row))
 
-        words = run.__name__.strip("_").replace("_", " ")
+        words = act.__name__.strip("_").replace("_", " ")
         declared = Action(
             name=name or words,
             about=about,
-            run=named,
-            help=(run.__doc__ or "").partition("\n")[0],
+            run=run,
+            help=(act.__doc__ or "").partition("\n")[0],
             label=label or words.capitalize(),
             **fields,
         )

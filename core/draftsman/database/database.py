@@ -232,6 +232,13 @@ class Database:
         self._sessions.append(DedicatedSession(self, pinned=pinned, lease=lease))
         return self._sessions[-1]
 
+    def seen_by(self, visible_repos: Callable[[], Sequence[str] | None]) -> Database:
+        """Return the database of a viewer: connections that it lends know the visible repositories.
+
+        They are asked for whenever a connection is lent; None: all.
+        """
+        return _ViewedDatabase(self, visible_repos)
+
     def is_left_over(self, conn: Connection) -> bool:
         """Return whether a session is to be replaced, because it began on a read-only server."""
         if self._read_only or isinstance(conn, PoolerConnection):
@@ -319,6 +326,31 @@ class Database:
         if isinstance(conn, PoolerConnection):
             settings = {**PINNED, "statement_timeout": milliseconds(timeout)}
             await conn.begin_with(settings, read_only=self._read_only)
+
+
+class _ViewedDatabase(Database):
+    """The connections of a database, lent to a viewer."""
+
+    def __init__(
+        self, database: Database, visible_repos: Callable[[], Sequence[str] | None]
+    ) -> None:
+        self._database = database
+        self._visible_repos = visible_repos
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    @asynccontextmanager
+    async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:
+        """Lend an autocommit connection."""
+        repos = self._visible_repos()
+        async with self._database.connection(wait) as conn:
+            lent = cast(DatabaseConnection, conn)
+            lent.visible_repos = None if repos is None else list(repos)
+            try:
+                yield conn
+            finally:
+                lent.visible_repos = None
 
 
 def on_connection(

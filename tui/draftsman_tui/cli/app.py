@@ -98,7 +98,8 @@ class App:
     ) -> AsyncIterator[Runtime]:
         """Connect; raises ConfigError, DatabaseUnreachable, SchemaOutdated.
 
-        `pooled` is for a command that runs until it is stopped.
+        Its services show what the user may see. `pooled` is for a command that runs until it is
+        stopped.
         """
         settings = self.settings if pooled or self._settings else self._basic_settings()
         self.uses_fallback_url = settings.uses_fallback_url
@@ -106,7 +107,7 @@ class App:
 
         async with open_runtime(settings, read_only=read_only, pooled=pooled) as runtime:
             self._remember_validation()
-            yield runtime
+            yield runtime.seen_by(await runtime.actor())
 
     def _basic_settings(self) -> Settings:
         """Return the settings, without their models if the configuration is known to be valid."""

@@ -27,7 +27,7 @@ from draftsman_tui.terminal import params
     ),
     lists=DELIVERIES,
 )
-@click.option("--job", type=params.JOB, help="Filter by job.")
+@click.option("--job", type=params.JOB_OF, help="Filter by job.")
 @click.option(
     "--status",
     type=click.Choice([str(value) for value in DeliveryStatus]),

@@ -54,11 +54,11 @@ def print_list(
 
 
 def selected(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -> Sequence[T]:
-    """Return the visible rows that `--where` selects, in the order of `--sort`.
+    """Return the rows that `--where` selects, in the order of `--sort`.
 
     Raises UsageError.
     """
-    return entity.select(entity.visible(rows, None), now, sort=app.sort, where=app.where)
+    return entity.select(rows, now, sort=app.sort, where=app.where)
 
 
 def print_table(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -> None:

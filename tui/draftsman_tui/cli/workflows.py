@@ -23,9 +23,7 @@ from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from draftsman.workflows.groups import GroupMember, JobGroup
+    from draftsman.workflows.groups import GroupMember
 
 
 @command_group(
@@ -73,7 +71,8 @@ async def show(app: App, name: str, limit: int) -> None:
     if app.json:
         app.out.document(group_data(group) | {"jobs": [asdict(member) for member in members]})
         return
-    app.out.print(line(styled(group.name, "bold"), "  ", state_text(group), f"  {group.progress}"))
+    state = styled(str(group.state), STYLES[MEANINGS[group.state]])
+    app.out.print(line(styled(group.name, "bold"), "  ", state, f"  {group.progress}"))
     by = f"created by {actor_name(group.created_by)} {times.ago(group.created_at)}"
     app.out.print(f"{group.kind}, on failure: {group.on_failure}; {by}")
     if group.canceled_by is not None:
@@ -109,11 +108,6 @@ async def cancel(app: App, name: str, reason: str | None, yes: bool) -> None:
     Running jobs are asked to stop first. Jobs that are added later are canceled at once.
     """
     await perform(app, cancel_group, name, reason=reason or "", yes=yes)
-
-
-def state_text(group: JobGroup) -> Text:
-    """Render the state of a group."""
-    return styled(str(group.state), STYLES[MEANINGS[group.state]])
 
 
 def _reason(member: GroupMember) -> str:

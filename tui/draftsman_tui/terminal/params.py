@@ -238,6 +238,8 @@ def read_stdin() -> str:
 
 JOB = Parsed("job", parse_job, _stored("job"))
 """A job: `D-142`, `142`, an id or its prefix."""
+JOB_OF = Parsed("job", lambda text: _job_or_question(text)[0], _stored("job"))
+"""A job, or a question of it, for a command that changes nothing."""
 PARENTS = Parsed("jobs", _parents)
 QUESTION = Parsed("question", parse_question, _stored("question"))
 """A question `D-142/2`; the ordinal of a bare job is None."""
@@ -284,15 +286,26 @@ def limit_option(rows: str, default: int = 50, most: int = 1000) -> Option:
     )
 
 
+class TargetOption(click.Option):
+    """An option whose help has the notations of the channels that are installed."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the names and the help of the option."""
+        from draftsman.channels.targets import target_forms
+
+        record = super().get_help_record(ctx)
+        return None if record is None else (record[0], f"{record[1]}: {target_forms()}.")
+
+
 def notify_option(purpose: str) -> Option:
     """Return the option for the targets of messages."""
-    targets = "log, webhook:NAME, slack:CHANNEL, trello:CARD or forge:ISSUE"
     return click.option(
         "--notify",
         type=TEXT,
         multiple=True,
         metavar="TARGET",
-        help=f"{purpose}: {targets}; repeatable.",
+        cls=TargetOption,
+        help=f"{purpose}; repeatable",
     )
 
 

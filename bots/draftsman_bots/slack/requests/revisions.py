@@ -31,7 +31,7 @@ CHANGES: Final = "Changes to this request:"
 async def open_form(ctx: BotContext, actor: Actor, click: BlockAction, number: int) -> None:
     """Open the form of a finished job's request; raises DraftsmanError."""
     await revise.asked(Call(ctx.rt, actor), number)
-    job = await ctx.rt.read_model.job(number)
+    job = await ctx.rt.seen_by(actor).read_model.job(number)
     target = job_target(click.channel, click.thread or click.ts, click.user_id)
     view = await _template_view(ctx, job, target)
     if view is None:
@@ -54,7 +54,7 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
         return {modal_views.TEXT: "Describe the work."}
     actor = await authorize_form(ctx, view.user, target)
     await revise.asked(Call(ctx.rt, actor), number)
-    job = await ctx.rt.read_model.job(number)
+    job = await ctx.rt.seen_by(actor).read_model.job(number)
     original = job.ticket_text or job.ticket_title or ""
     if modal_views.is_too_long(original):
         text = f"{original}\n\n{CHANGES}\n{text}"

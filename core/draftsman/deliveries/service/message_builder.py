@@ -55,8 +55,7 @@ def build_message(
     recipients: tuple[Person, ...] = ()
     unmentioned: frozenset[str] = frozenset()
     if question is not None:
-        people = addressees(policy, question, facts.invoker_id, item.channel)
-        recipients = tuple(person for person in people if visibility.may_see(person, subject.repo))
+        recipients = addressees(policy, question, facts.invoker_id, item.channel, subject.repo)
         unmentioned = unmentioned_people(policy, question, facts, recipients, identical_questions)
         unmentioned |= frozenset(facts.digested)
         asking = asking_text(question.job, [identical.job for identical in identical_questions])
@@ -67,7 +66,9 @@ def build_message(
             action=redact_values(question.action),
             resolution=redact_values(question.resolution),
         )
-    elif (person := policy.people.get(str(item.payload.get("person")))) is not None:
+    elif (
+        person := policy.people.get(str(item.payload.get("person")))
+    ) is not None and visibility.may_see(person, subject.repo):
         recipients = (person,)
     payload = with_sentence(item.payload)
     if payload.get("rule") is not None:

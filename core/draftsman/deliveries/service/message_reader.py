@@ -18,8 +18,9 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.deliveries.message_facts import GroupStop, MessageFacts
 from draftsman.deliveries.service.message_builder import build_message
-from draftsman.deliveries.service.quiet_hours import quiet_delay
+from draftsman.deliveries.service.quiet_hours import quiet_delay, recipient
 from draftsman.deliveries.store import deliveries as store
+from draftsman.people import visibility
 from draftsman.people.policy import Policy
 from draftsman.people.service.linked_policy import with_identity_links
 from draftsman.questions.permission_rules import store as rules
@@ -39,7 +40,8 @@ class ReadMessage(NamedTuple):
     """What becomes of the delivery; None: it is sent.
 
     It waits for the hours of its only recipient. It is obsolete if its question is closed, or if
-    its job was skipped with its group and another job of the group reports that in the same thread.
+    its job was skipped with its group and another job of the group reports that in the same thread,
+    or if it is for a person alone who may not see the repository.
     """
 
 
@@ -60,7 +62,8 @@ async def read_message(db: Database, policy: Policy, item: ClaimedDelivery) -> R
         number = item.payload.get("rule")
         if isinstance(number, int) and 0 < number < 2**63:
             rule = next(iter(await rules.rules(conn, 1, id=number)), None)
-        if question is not None or item.kind is DeliveryKind.DIGEST:
+        is_restricted = bool(visibility.restricted(policy.people.values()))
+        if question is not None or item.kind is DeliveryKind.DIGEST or is_restricted:
             policy = await with_identity_links(conn, policy, item.channel)
     kind = item.kind
     is_closed = question is not None and question.status is not QuestionStatus.OPEN
@@ -84,5 +87,7 @@ async def read_message(db: Database, policy: Policy, item: ClaimedDelivery) -> R
     is_obsolete = item.kind in QUESTION_KINDS and is_closed
     if stop is not None and stop.reporter not in (None, facts.number):
         is_obsolete = item.channel in registry.taking_answers()
+    reader = recipient(policy, message.target, item.channel) if is_restricted else None
+    is_obsolete = is_obsolete or not visibility.may_see(reader, message.subject.repo)
     instead = Obsolete() if is_obsolete else quiet_delay(policy, item, facts, question)
     return ReadMessage(facts, replace(message, kind=kind), instead)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from draftsman.channels import ChannelName
 from draftsman.deliveries.message_facts import MessageFacts
 from draftsman.people.policy import Person, Policy
+from draftsman.people.visibility import may_see
 from draftsman.questions.question import IdenticalQuestion, Question, QuestionKind
 
 
@@ -22,22 +23,23 @@ def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
 
 
 def addressees(
-    policy: Policy, question: Question, invoker: str, channel: ChannelName
+    policy: Policy, question: Question, invoker: str, channel: ChannelName, repo: str | None
 ) -> tuple[Person, ...]:
-    """Return the people that a question is addressed to.
+    """Return the people that a question about a repository is addressed to.
 
     For an approval these are the approvers; otherwise the invoker and the people it escalated to,
     or everyone who may answer where none of them can be reached in the channel.
     """
     approval = question.kind is QuestionKind.APPROVAL
-    eligible = policy.eligible_people(question.approvers, invoker, approval=approval)
+    eligible = policy.eligible_people(question.approvers, invoker, approval=approval, repo=repo)
     if approval:
         return tuple(eligible)
     addressed_names = policy.approvers(question.approvers) | {invoker}
     nearest = [person for person in eligible if person.name in addressed_names]
     channel_id = None if invoker in policy.people else requester(policy, invoker, channel)
     if channel_id is not None:
-        nearest.append(Person(invoker, frozenset(), {channel: channel_id}))
+        account = Person(invoker, frozenset(), {channel: channel_id})
+        nearest += [account] * may_see(account, repo)
     return tuple(nearest or eligible)
 
 

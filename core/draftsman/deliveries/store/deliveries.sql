@@ -267,7 +267,8 @@ SELECT p.*
        SELECT seq, id, job, question, original, channel, target, thread, kind, status, attempts,
               in_doubt, next_attempt_at, external_ref, last_error, created_at, sent_at
          FROM draftsman.deliveries
-        WHERE (status, seq) >= (w.status, 0) AND (status, seq) < (w.status, %(before)s::bigint)
+        WHERE (status, seq) >= (w.status, 0) AND (status, seq) < (w.status, %(before)s::bigint) AND
+-- visible job: job
         ORDER BY status DESC, seq DESC
         LIMIT %(limit)s) p
  ORDER BY p.seq DESC
@@ -278,25 +279,29 @@ SELECT seq, id, job, question, original, channel, target, thread, kind, status, 
        in_doubt, next_attempt_at, external_ref, last_error, created_at, sent_at
   FROM draftsman.deliveries
  WHERE job = %(job)s
-   AND (%(statuses)s::draftsman.delivery_status[] IS NULL OR status = ANY (%(statuses)s))
+   AND (%(statuses)s::draftsman.delivery_status[] IS NULL OR status = ANY (%(statuses)s)) AND
+-- visible job: job
  ORDER BY seq DESC
  LIMIT %(limit)s
 
 -- Dead letters to redeliver: these, those of a job, or all, in pages.
 -- name: dead_letters
 SELECT seq, job FROM draftsman.deliveries
- WHERE status = 'dead_letter' AND seq = ANY (%(seqs)s::bigint[])
+ WHERE status = 'dead_letter' AND seq = ANY (%(seqs)s::bigint[]) AND
+-- visible job: job
  ORDER BY seq
 
 -- name: dead_letters_of_job
 SELECT seq, job FROM draftsman.deliveries
- WHERE job = %(job)s AND status = 'dead_letter'
+ WHERE job = %(job)s AND status = 'dead_letter' AND
+-- visible job: job
  ORDER BY seq
  LIMIT %(limit)s
 
 -- name: all_dead
 SELECT seq, job FROM draftsman.deliveries
- WHERE status = 'dead_letter'
+ WHERE status = 'dead_letter' AND
+-- visible job: job
  ORDER BY status, seq
  LIMIT %(limit)s
 
@@ -309,7 +314,8 @@ SELECT seq, status FROM draftsman.deliveries WHERE seq = ANY (%(seqs)s::bigint[]
 -- name: dead_letter_count
 SELECT count(*)
   FROM (SELECT job, seq FROM draftsman.deliveries
-         WHERE status = 'dead_letter'
+         WHERE status = 'dead_letter' AND
+-- visible job: job
          ORDER BY seq DESC
          LIMIT %(most)s) g
  WHERE NOT EXISTS (
@@ -328,7 +334,8 @@ SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS opted
          CROSS JOIN LATERAL (
                SELECT invoker_id, overrides, has_targets FROM draftsman.jobs
                 WHERE (status, number) >= (s.status, 0)
-                  AND (status, number) < (s.status, 9223372036854775807)
+                  AND (status, number) < (s.status, 9223372036854775807) AND
+-- visible job: number
                 ORDER BY status DESC, number DESC
                 LIMIT %(most)s) n) j
  WHERE NOT j.has_targets

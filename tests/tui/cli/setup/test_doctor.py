@@ -432,3 +432,21 @@ async def test_a_sandbox_that_is_off_is_a_warning(
         "warn",
         "off: programs have all access rights of this user",
     )
+
+
+async def test_all_logins_of_a_person_on_forges_are_checked(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those after the first, which gets the messages."""
+    monkeypatch.setenv("FORGE_TOKEN", "t0ken-of-the-forge")
+    forge = (
+        'url = "https://{0}.example.org"\nkind = "gitea"\ntoken = {{ env = "FORGE_TOKEN" }}\n'
+        'events = "poll"\n'
+    )
+    tables = "".join(f"\n[forges.{name}]\n{forge.format(name)}" for name in ("one", "two"))
+    person = '\n[people.ben]\nroles = ["invoker"]\nforge = ["one:ben", "two:benny"]\n'
+    cli.config.write_text(tables + person, encoding="utf-8")
+    checks = (await cli("doctor", "--json")).json
+    assert "no person has a login there" not in str(checks)
+    cli.config.write_text(tables + person.replace("two:", "three:"), encoding="utf-8")
+    assert "has the name in: three:benny" in str((await cli("doctor", "--json")).json)

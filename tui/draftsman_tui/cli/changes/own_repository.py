@@ -30,7 +30,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
     ),
     does=(actions.checkout,),
 )
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 @click.option("--detach", is_flag=True, help="Check out the commit, without a branch.")
 @click.option("--worktree", is_flag=True, help="In a new working tree beside the repository.")
 @click.option("--path", type=FOLDER, help="Folder of the new working tree; default: REPO-D-142.")

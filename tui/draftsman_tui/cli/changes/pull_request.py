@@ -60,7 +60,7 @@ PAGES: Final = {"pr": "pull request", "ticket": "ticket", "repo": "repository", 
         "draftsman open D-142 --print",
     ),
 )
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 @click.argument("page", type=click.Choice(list(PAGES)), required=False)
 @click.option("--print", "print_only", is_flag=True, help="Print the URLs; open no browser.")
 async def open_page(app: App, job: JobRef, page: str | None, print_only: bool) -> None:

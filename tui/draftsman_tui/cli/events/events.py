@@ -138,8 +138,8 @@ def _cursor(text: str) -> Cursor:
         "draftsman events --json --after 1.7342.99 --limit 100",
     ),
 )
-@click.argument("job", type=params.JOB, required=False)
-@click.option("--job", "of_job", type=params.JOB, help="Events of this job; the same as JOB.")
+@click.argument("job", type=params.JOB_OF, required=False)
+@click.option("--job", "of_job", type=params.JOB_OF, help="Events of this job; the same as JOB.")
 @click.option("-f", "--follow", is_flag=True, help="Stream new events; with a job, until it ends.")
 @click.option("--kind", type=KINDS_PARAM, multiple=True, help="Filter by kind, e.g. job_failed.")
 @click.option("--since", type=params.DURATION, help="Events of this time, e.g. 2h.")

@@ -30,7 +30,7 @@ def artifacts() -> None:
 
 
 @artifacts.subcommand("list", examples=("draftsman artifacts list D-142",))
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 async def list_artifacts(app: App, job: JobRef) -> None:
     """List the artifacts of a job."""
     async with app.runtime(read_only=True) as rt:
@@ -58,7 +58,7 @@ async def list_artifacts(app: App, job: JobRef) -> None:
 @artifacts.subcommand(
     "get", examples=("draftsman artifacts get D-142 changes.patch -o changes.patch",)
 )
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 @click.argument("name", type=params.TEXT)
 @click.option(
     "-o",

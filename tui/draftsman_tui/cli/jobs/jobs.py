@@ -15,10 +15,10 @@ from draftsman.entities import cells
 from draftsman.entities.cells import Cell
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
 from draftsman.entities.queues import hold_text, worker_text
-from draftsman.errors import NotFound, Refused, RejectedField, UsageError
+from draftsman.errors import Refused, RejectedField, UsageError
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
-from draftsman.ids import job_name, question_name
+from draftsman.ids import job_name, question_name, unknown_question
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
@@ -80,7 +80,7 @@ MAX_ERROR_LENGTH: Final = 120
 )
 @click.option("--since", type=params.DURATION, help="Jobs created in this time, e.g. 2h.")
 @params.limit_option("jobs", most=MAX_JOBS)
-@click.option("--before", type=params.JOB, help="Jobs older than this job.")
+@click.option("--before", type=params.JOB_OF, help="Jobs older than this job.")
 @click.option("--queued", is_flag=True, help="Jobs in the order in which workers claim them.")
 async def jobs(
     app: App,
@@ -137,12 +137,7 @@ async def jobs(
                 older = _older(page_jobs[-1].number, options)
                 app.out.info(f"there may be more jobs; to list older jobs: {older}")
         elif page.scanned_to is None:
-            if statuses == [Status.DEAD_LETTER] and not (since or before or _has_filters(filters)):
-                print_list(app, DEAD_LETTERS, [])
-            else:
-                _print_no_jobs(
-                    app, narrowed=bool(names or since or before or _has_filters(filters))
-                )
+            _print_no_jobs(app, names, narrowed=bool(since or before or _has_filters(filters)))
             await _print_unknown_type(app, rt, filters["type"])
         if page.scanned_to is not None:
             options = {"status": ",".join(names), "since": since, **filters}
@@ -166,9 +161,7 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
         attention = [*(await rt.acknowledgments.attention([number])).values()]
         asked_so_far = (await rt.questions.of_job(number))[0]
     if job[1] is not None and job[1] not in {item.ordinal for item in asked_so_far}:
-        raise NotFound(
-            f"there is no question {question_name(number, job[1])}; see: draftsman questions"
-        )
+        raise unknown_question(number, job[1])
     attention = [item for item in attention if job[1] in (None, item.question)]
     if job[1] is not None and not attention:
         raise Refused(f"{question_name(number, job[1])} is not open")
@@ -291,8 +284,10 @@ async def _print_unknown_type(app: App, rt: Runtime, type: str | None) -> None:
         app.out.info(str(error))
 
 
-def _print_no_jobs(app: App, *, narrowed: bool) -> None:
-    if narrowed:
+def _print_no_jobs(app: App, statuses: Sequence[str], *, narrowed: bool) -> None:
+    if [*statuses] == [Status.DEAD_LETTER] and not narrowed:
+        print_list(app, DEAD_LETTERS, [])
+    elif statuses or narrowed:
         app.out.info("no jobs match the filters; to list all jobs: draftsman jobs")
     else:
         print_list(app, JOBS, [])

@@ -36,7 +36,7 @@ from draftsman_tui.terminal.output import CommandOutput, line, plain, styled
         "draftsman logs -f --json D-142",
     ),
 )
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 @click.option("-f", "--follow", is_flag=True, help="Stream until the job ends, over all its runs.")
 @click.option("--activity", is_flag=True, help="Only the activity of the agent.")
 @click.option("--output", is_flag=True, help="Only the output of programs.")

@@ -27,7 +27,7 @@ from draftsman.agent_runs.mcp.run_tools import (
     text_schema,
 )
 from draftsman.errors import AnswerTimeout, DraftsmanError
-from draftsman.ids import job_name, parse_job
+from draftsman.ids import job_name, parse_question
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.perform import call_of
 from draftsman_tui.common import run_socket
@@ -192,7 +192,7 @@ class TeamTools:
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         try:
             rt = await self._runtime()
-            number = await rt.read_model.resolve(parse_job(arguments["job"]))
+            number = await rt.read_model.resolve(parse_question(arguments["job"])[0])
             job = await rt.read_model.job(number)
             why = await rt.read_model.why(number)
             questions = await rt.questions.open(number)

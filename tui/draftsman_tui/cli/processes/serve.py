@@ -75,9 +75,23 @@ async def worker(
         raise click.exceptions.Exit(code)
 
 
+class BotsCommand(click.Command):
+    """The command whose help lists the bots of the channels that are installed."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the bots before the examples."""
+        bots = (channel for channel in registry.channels() if channel.bot is not None)
+        with formatter.section("Channels"):
+            formatter.write_dl(
+                [(bot.table, f"{bot.bot_label} ({bot.docs})".removesuffix(" ()")) for bot in bots]
+            )
+        super().format_epilog(ctx, formatter)
+
+
 @command(
     "bots",
     section="Processes",
+    cls=BotsCommand,
     examples=("draftsman bots", "draftsman bots slack", "draftsman bots forges pagers"),
     long_running=True,
 )
@@ -86,9 +100,8 @@ async def worker(
 async def bots(app: App, names: tuple[str, ...], parent: int | None) -> None:
     """Run the bots, and receive the events of forges and pagers.
 
-    Runs all that is configured ([slack], [trello], events in [forges.NAME], listen in
-    [pagers.NAME], and channels of other packages), or those named. On SIGTERM, SIGINT or SIGHUP,
-    the bots finish the work in progress and stop.
+    Runs all that is configured, or those named. On SIGTERM, SIGINT or SIGHUP, the bots finish the
+    work in progress and stop.
     """
     set_up_log(app)
     if parent is None:

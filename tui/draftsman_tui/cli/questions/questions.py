@@ -26,7 +26,7 @@ from draftsman_tui.terminal import params
     ),
     lists=INBOX,
 )
-@click.argument("job", type=params.JOB, required=False)
+@click.argument("job", type=params.JOB_OF, required=False)
 async def questions(app: App, job: JobRef | None) -> None:
     """List open questions and approvals.
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from draftsman.entities.questions import INBOX
 from draftsman.events.event import Event
 from draftsman.jobs.job import WAITING
 from draftsman.people.actor import Actor
@@ -94,8 +93,7 @@ class AttentionPoller:
             return None
         actor = self._connection.actor
         rt = self._connection.rt
-        rows = await rt.questions.open(limit=MAX_COUNTED, fold_for=actor)
-        questions = INBOX.visible(rows, actor)
+        questions = await rt.questions.open(limit=MAX_COUNTED, fold_for=actor)
         self._is_due = False
         self._read_at = time.monotonic()
         self._is_held = any(question.holders for question in questions)

@@ -113,8 +113,8 @@ async def typed(screen: BaseScreen, action: Action[int, ..., Any], text: str) ->
     if text or not action.takes.prompt:
         return text
     numbers = screen.jobs()
-    if action.check is not None and len(numbers) == 1:
-        await action.check(call_of(screen), numbers[0])
+    if len(numbers) == 1:
+        await action.asked(call_of(screen), numbers[0])
     prompt = action.takes.prompt.format(job_names(numbers))
     return await screen.ask(PromptDialog(prompt, action.takes.example)) or ""
 

@@ -115,8 +115,8 @@ async def tell(screen: BaseScreen, text: str) -> None:
     """
     call = call_of(screen)
     number = screen.jobs()[0]
-    if not text and jobs.tell.check is not None:
-        await jobs.tell.check(call, number)
+    if not text:
+        await jobs.tell.asked(call, number)
 
     async def send(message: str) -> str:
         return result_text(await jobs.tell(call, number, message))
@@ -125,9 +125,6 @@ async def tell(screen: BaseScreen, text: str) -> None:
     dialog = PromptDialog(takes.prompt.format(job_name(number)), takes.example, send)
     if (sent := await (send(text) if text else screen.ask(dialog))) is not None:
         screen.show_message(sent)
-
-
-# Retry commands: the selected jobs, or all that match a filter.
 
 
 FRESH: Final = "Starts over as a new job, without checkpoints."
@@ -257,9 +254,6 @@ async def _retry(screen: BaseScreen, numbers: Sequence[int], options: dict[str, 
         screen, jobs.retry, numbers, lambda job: jobs.retry(call, job, **options)
     )
     await screen.after_retry([result.value.number for result in results])
-
-
-# Web pages of a row: ticket, pull request, repository and message threads.
 
 
 @dashboard_command("browse", CommandGroup.THIS_TABLE, keys="o", takes="ticket|pr|thread")

@@ -1,4 +1,4 @@
-"""Commands of queues: pause, resume, the end of a reservation, and the order of their jobs."""
+"""Commands of queues: pause, resume, end of a reservation, and the order of queued jobs."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 
 from draftsman.errors import UsageError
-from draftsman.ids import job_name, parse_job
+from draftsman.ids import job_name, parse_question
 from draftsman_tui.dashboard.command import JOBS, TABLES, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.base import Dialog
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
@@ -19,8 +19,6 @@ from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.tables import saved_views
 from draftsman_tui.dashboard.tables.saved_views import View
 from draftsman_tui.dashboard.tables.screen import MainScreen
-
-# Dialog to choose and order the columns of a table.
 
 
 class ColumnsDialog(Dialog[list[str]]):
@@ -171,7 +169,9 @@ async def only_job(screen: BaseScreen, text: str) -> None:
     if isinstance(screen, MainScreen) and not text and main.state.filter.job is not None:
         main.limit_to_job(None)
         return
-    number = (await screen.rt.read_model.resolve(parse_job(text))) if text else screen.jobs()[0]
+    number = (
+        (await screen.rt.read_model.resolve(parse_question(text)[0])) if text else screen.jobs()[0]
+    )
     main.limit_to_job(job_name(number))
     if screen is not main:
         screen.show_table("jobs")
