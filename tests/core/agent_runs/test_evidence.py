@@ -99,11 +99,12 @@ async def test_each_lie_about_tests_and_checks_is_caught(
             ],
         ]
     ]
-    checks = ".github/workflows/ci.yml, check.sh, setup.cfg"
+    checks = ".github/workflows/ci.yml, check.sh, lib.bin, setup.cfg"
     assert question.text == (
         f"Publish draftsman/D-{number}?"
         " It changes the configuration of CI or code owners: .github/workflows/ci.yml."
         f" Only with the changes of {checks} does this pass: check."
+        " It changes code that decides whether it passes: check.sh."
         " It removes tests: tests/test_gone.sh, tests/test_skipped.sh."
         " It changes tests that fail in their old form: tests/test_gone.sh, tests/test_old.sh,"
         " tests/test_skipped.sh. It adds or changes binary files: lib.bin."
@@ -179,12 +180,12 @@ COVERS = f"""
 {WRITE}
 write({{"code.sh": "value=3 # fixed\\nmore=4\\n", "tests/test_code.sh": {PROVES!r}}})
 if start["iteration"] == 2:
-    write({{"covered": "1"}})
+    write({{"covered.txt": "1"}})
 failed = [item["output"] for item in start["failed"]]
 say("result", summary="fixed", data={{"failed": failed}})
 """
 MEASURE = """
-hits=$(cat covered 2>/dev/null || echo 0)
+hits=$(cat covered.txt 2>/dev/null || echo 0)
 printf 'SF:code.sh\\nDA:1,1\\nDA:2,%s\\nend_of_record\\n' $hits > lcov.info
 """
 

@@ -156,7 +156,7 @@ async def test_work_that_passes_by_its_own_checks_alone_needs_an_approval(
         await wait_for_question(rt, number)
         assert (await rt.questions.get(number, 1)).text == (
             f"Publish draftsman/D-{number}? Only with the changes of check.sh, conftest.py does"
-            " this pass: tests."
+            " this pass: tests. It changes code that decides whether it passes: check.sh."
         )
         response = Response(source_event_id="1", decision=True)
         assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
