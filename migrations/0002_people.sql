@@ -1,4 +1,4 @@
--- Channels; people, their identities, groups and roles; links and sessions of the web inbox.
+-- Channels; people, their identities, groups and roles; sign-in links and sessions of browsers.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0002_people') AS applied \gset
 \if :applied \echo '0002_people is already applied' \quit \endif
@@ -19,8 +19,11 @@ CREATE TABLE draftsman.channels (
     has_bot          boolean NOT NULL DEFAULT false,
     is_chat          boolean NOT NULL DEFAULT false,
     takes_answers    boolean NOT NULL DEFAULT false,
+    has_alerts       boolean NOT NULL DEFAULT false,
     is_evidence      boolean NOT NULL DEFAULT false,
     changes_rules    boolean NOT NULL DEFAULT false,
+    shows_changes    boolean NOT NULL DEFAULT false,
+    binds_accounts   boolean NOT NULL DEFAULT false,
     person_target    text,
     serves_targets   boolean NOT NULL DEFAULT false,
     CONSTRAINT channels_person_target CHECK (person_target IS NULL
@@ -42,10 +45,16 @@ COMMENT ON COLUMN draftsman.channels.is_chat IS
     'whether it is a chat: its messages show each step of a run';
 COMMENT ON COLUMN draftsman.channels.takes_answers IS
     'whether people answer where its messages are, which are edited';
+COMMENT ON COLUMN draftsman.channels.has_alerts IS
+    'whether a question there is an alert, which is edited only when the question closes';
 COMMENT ON COLUMN draftsman.channels.is_evidence IS
     'whether a person decides there, so that a decision counts for a permission rule';
 COMMENT ON COLUMN draftsman.channels.changes_rules IS
     'whether its bot lets operators decide on permission rules';
+COMMENT ON COLUMN draftsman.channels.shows_changes IS
+    'whether its messages are beside the pull request, so that its patch is no file of theirs';
+COMMENT ON COLUMN draftsman.channels.binds_accounts IS
+    'whether a name there can be taken by another account, so that the first is remembered';
 COMMENT ON COLUMN draftsman.channels.person_target IS
     'regular expression of the part of an account that is the target of its person; NULL: its '
     'targets are no people';
@@ -89,10 +98,9 @@ COMMENT ON COLUMN draftsman.people.updated_at IS 'when this row last changed';
 COMMENT ON COLUMN draftsman.people.updated_by IS 'the database role that changed it';
 
 -- Identities that the directory assigns. For `cli` the id is the login name, on a server the
--- database role; the dashboard and the API use the same identity. For `forge` it is the name of the
--- forge in the configuration and a login in lower case: `github:anna`. For `pager` it is the name
--- of the pager and a user id or an e-mail address in lower case, `ops:plh1hkv`. The declaration of a
--- channel decides whether a person may have several; messages go to the first.
+-- database role; the dashboard and the API use the same identity. The form of other ids is that of
+-- the channel, in lower case if it has several: `ops:anna`. The declaration of a channel decides
+-- whether a person may have several; messages go to the first.
 CREATE TABLE draftsman.person_identities (
     channel      draftsman.channel NOT NULL REFERENCES draftsman.channels,
     external_id  text NOT NULL CHECK (external_id <> ''),
@@ -112,21 +120,25 @@ COMMENT ON COLUMN draftsman.person_identities.place IS
 
 CREATE INDEX person_identities_person ON draftsman.person_identities (person, channel);
 
--- The account at the forge that first acted under a login of a person: a login can be renamed, and
--- then taken by another account. `login` is the external id of the identity.
-CREATE TABLE draftsman.forge_accounts (
-    login       text PRIMARY KEY CHECK (login <> ''),
-    account_id  text NOT NULL CHECK (account_id <> ''),
-    bound_at    timestamptz NOT NULL DEFAULT draftsman.now()
+-- The account that first acted under an identity of a person, in a channel where its name can be
+-- changed, and then be taken by another account.
+CREATE TABLE draftsman.bound_accounts (
+    channel      draftsman.channel NOT NULL REFERENCES draftsman.channels,
+    external_id  text NOT NULL CHECK (external_id <> ''),
+    account_id   text NOT NULL CHECK (account_id <> ''),
+    bound_at     timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (channel, external_id)
 );
 
-COMMENT ON TABLE draftsman.forge_accounts IS
-    'The account at a forge that first acted under a login of a person.';
-COMMENT ON COLUMN draftsman.forge_accounts.login IS
-    'the name of the forge and the login, as in person_identities';
-COMMENT ON COLUMN draftsman.forge_accounts.account_id IS
-    'the forge''s id of the account; another account under the login is refused';
-COMMENT ON COLUMN draftsman.forge_accounts.bound_at IS 'when it first acted';
+COMMENT ON TABLE draftsman.bound_accounts IS
+    'The account that first acted under an identity of a person whose name can be taken by '
+    'another.';
+COMMENT ON COLUMN draftsman.bound_accounts.channel IS 'the channel';
+COMMENT ON COLUMN draftsman.bound_accounts.external_id IS
+    'the identity, as in person_identities';
+COMMENT ON COLUMN draftsman.bound_accounts.account_id IS
+    'the channel''s id of the account; another account under the name is refused';
+COMMENT ON COLUMN draftsman.bound_accounts.bound_at IS 'when it first acted';
 
 -- Chat identities that people linked themselves, with a code that works once.
 CREATE TABLE draftsman.identity_links (
@@ -180,27 +192,27 @@ COMMENT ON COLUMN draftsman.approval_policy.single IS 'limits the table to a sin
 COMMENT ON COLUMN draftsman.approval_policy.self_approval IS
     'whether requesters may approve their own jobs';
 
--- Web inbox ---------------------------------------------------------------------------------------
+-- Browsers ----------------------------------------------------------------------------------------
 
 -- A link that signs its person in once; a new link replaces the previous link of the person.
-CREATE TABLE draftsman.web_links (
+CREATE TABLE draftsman.sign_in_links (
     person      text PRIMARY KEY CHECK (person <> ''),
     digest      text NOT NULL CHECK (digest ~ '^[0-9a-f]{64}$'),
     created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     expires_at  timestamptz NOT NULL,
-    CONSTRAINT web_links_digest UNIQUE (digest),
-    CONSTRAINT web_links_expires CHECK (expires_at > created_at)
+    CONSTRAINT sign_in_links_digest UNIQUE (digest),
+    CONSTRAINT sign_in_links_expires CHECK (expires_at > created_at)
 );
 
-COMMENT ON TABLE draftsman.web_links IS
-    'Links that sign a person in to the web inbox, once (`draftsman link --web`). Only processes '
-    'that serve it can use them.';
-COMMENT ON COLUMN draftsman.web_links.person IS 'the person; each has a single link';
-COMMENT ON COLUMN draftsman.web_links.digest IS 'SHA-256 of the token in the URL';
-COMMENT ON COLUMN draftsman.web_links.created_at IS 'when it was created';
-COMMENT ON COLUMN draftsman.web_links.expires_at IS 'until when it can be used';
+COMMENT ON TABLE draftsman.sign_in_links IS
+    'Links that sign a person in with a browser, once (`draftsman link --web`). Only processes '
+    'that serve pages can use them.';
+COMMENT ON COLUMN draftsman.sign_in_links.person IS 'the person; each has a single link';
+COMMENT ON COLUMN draftsman.sign_in_links.digest IS 'SHA-256 of the token in the URL';
+COMMENT ON COLUMN draftsman.sign_in_links.created_at IS 'when it was created';
+COMMENT ON COLUMN draftsman.sign_in_links.expires_at IS 'until when it can be used';
 
-CREATE TABLE draftsman.web_sessions (
+CREATE TABLE draftsman.browser_sessions (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     person      text NOT NULL CHECK (person <> ''),
     method      text NOT NULL CHECK (method IN ('link', 'proxy', 'oidc')),
@@ -208,20 +220,19 @@ CREATE TABLE draftsman.web_sessions (
     user_agent  text NOT NULL DEFAULT '' CHECK (length(user_agent) <= 300),
     created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     expires_at  timestamptz NOT NULL,
-    CONSTRAINT web_sessions_digest UNIQUE (digest),
-    CONSTRAINT web_sessions_expires CHECK (expires_at > created_at)
+    CONSTRAINT browser_sessions_digest UNIQUE (digest),
+    CONSTRAINT browser_sessions_expires CHECK (expires_at > created_at)
 );
 
-COMMENT ON TABLE draftsman.web_sessions IS
-    'Browsers in which people are signed in to the web inbox; `draftsman people sign-out` ends '
-    'them.';
-COMMENT ON COLUMN draftsman.web_sessions.id IS 'the number in lists';
-COMMENT ON COLUMN draftsman.web_sessions.person IS 'the person';
-COMMENT ON COLUMN draftsman.web_sessions.method IS
+COMMENT ON TABLE draftsman.browser_sessions IS
+    'Browsers in which people are signed in; `draftsman people sign-out` ends them.';
+COMMENT ON COLUMN draftsman.browser_sessions.id IS 'the number in lists';
+COMMENT ON COLUMN draftsman.browser_sessions.person IS 'the person';
+COMMENT ON COLUMN draftsman.browser_sessions.method IS
     '`link`, `proxy` or `oidc`: how the person signed in';
-COMMENT ON COLUMN draftsman.web_sessions.digest IS 'SHA-256 of the token in the cookie';
-COMMENT ON COLUMN draftsman.web_sessions.user_agent IS 'the name that the browser gave';
-COMMENT ON COLUMN draftsman.web_sessions.created_at IS 'when the person signed in';
-COMMENT ON COLUMN draftsman.web_sessions.expires_at IS 'when the person has to sign in again';
+COMMENT ON COLUMN draftsman.browser_sessions.digest IS 'SHA-256 of the token in the cookie';
+COMMENT ON COLUMN draftsman.browser_sessions.user_agent IS 'the name that the browser gave';
+COMMENT ON COLUMN draftsman.browser_sessions.created_at IS 'when the person signed in';
+COMMENT ON COLUMN draftsman.browser_sessions.expires_at IS 'when the person has to sign in again';
 
-CREATE INDEX web_sessions_person ON draftsman.web_sessions (person, id);
+CREATE INDEX browser_sessions_person ON draftsman.browser_sessions (person, id);

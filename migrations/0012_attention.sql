@@ -1,5 +1,5 @@
--- The time of people: first views of questions, acknowledgments, snoozes, delegations, ladders,
--- digests, and events of pagers.
+-- The time of people: first views of questions, acknowledgments, snoozes, delegations, ladders
+-- and digests.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0012_attention') AS applied \gset
 \if :applied \echo '0012_attention is already applied' \quit \endif
@@ -27,14 +27,14 @@ COMMENT ON COLUMN draftsman.question_views.seen_at IS 'when it was opened';
 
 ALTER TABLE draftsman.question_views ENABLE ROW LEVEL SECURITY;
 
--- A person works on the answer: all reminders of the question wait until then. `pager` is the pager
--- in which it was acknowledged, and `next_step_at` the time of the ladder's next step before.
+-- A person works on the answer: all reminders of the question wait until then. `actor` is the
+-- account that acknowledged it, and `next_step_at` the time of the ladder's next step before.
 CREATE TABLE draftsman.question_acknowledgments (
     job           bigint NOT NULL,
     question      int NOT NULL,
     person        text NOT NULL CHECK (person <> ''),
     expires_at    timestamptz NOT NULL,
-    pager         text CHECK (pager <> ''),
+    actor         text NOT NULL CHECK (actor <> ''),
     next_step_at  timestamptz,
     PRIMARY KEY (job, question),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
@@ -46,8 +46,8 @@ COMMENT ON COLUMN draftsman.question_acknowledgments.job IS 'its job';
 COMMENT ON COLUMN draftsman.question_acknowledgments.question IS 'the question';
 COMMENT ON COLUMN draftsman.question_acknowledgments.person IS 'the person';
 COMMENT ON COLUMN draftsman.question_acknowledgments.expires_at IS 'until when it holds';
-COMMENT ON COLUMN draftsman.question_acknowledgments.pager IS
-    'the pager in which it was acknowledged; an alert that is opened again there ends it';
+COMMENT ON COLUMN draftsman.question_acknowledgments.actor IS
+    'the account that acknowledged it; an alert that is opened again in its channel ends it';
 COMMENT ON COLUMN draftsman.question_acknowledgments.next_step_at IS
     'when the next step of the ladder was due before';
 
@@ -164,7 +164,7 @@ COMMENT ON COLUMN draftsman.question_notifications.away_until IS
 COMMENT ON COLUMN draftsman.question_notifications.delivery IS 'the message';
 COMMENT ON COLUMN draftsman.question_notifications.notified_at IS 'when the step was taken';
 
--- Digests and pagers ------------------------------------------------------------------------------
+-- Digests -----------------------------------------------------------------------------------------
 
 -- The local times of a person's digests.
 CREATE TABLE draftsman.digest_hours (
@@ -203,33 +203,3 @@ COMMENT ON COLUMN draftsman.digest_questions.sent_at IS
 --   digest_questions_due  the sweep of digests
 CREATE INDEX digest_questions_due ON draftsman.digest_questions (digest_at)
     WHERE sent_at IS NULL;
-
--- Events of the alert of a question in a pager, each once. Of a late event and a newer one, the
--- newer counts.
-CREATE TABLE draftsman.pager_events (
-    pager        text NOT NULL CHECK (pager <> ''),
-    id           text NOT NULL CHECK (id <> ''),
-    job          bigint NOT NULL,
-    question     int NOT NULL,
-    kind         text NOT NULL CHECK (kind IN ('acknowledged', 'resolved', 'reopened')),
-    occurred_at  timestamptz NOT NULL,
-    received_at  timestamptz NOT NULL DEFAULT draftsman.now(),
-    PRIMARY KEY (pager, id),
-    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
-);
-
-COMMENT ON TABLE draftsman.pager_events IS
-    'Events of the alerts of questions in pagers, each once; of two events of an alert the newer '
-    'counts.';
-COMMENT ON COLUMN draftsman.pager_events.pager IS 'the table in `[pagers]`';
-COMMENT ON COLUMN draftsman.pager_events.id IS 'the id of the event there';
-COMMENT ON COLUMN draftsman.pager_events.job IS 'the job of the question';
-COMMENT ON COLUMN draftsman.pager_events.question IS 'the question';
-COMMENT ON COLUMN draftsman.pager_events.kind IS
-    '`acknowledged`, `resolved`, or `reopened`: the alert is open again';
-COMMENT ON COLUMN draftsman.pager_events.occurred_at IS
-    'when it happened, by the clock of the pager';
-COMMENT ON COLUMN draftsman.pager_events.received_at IS 'when its webhook arrived first';
-
---   pager_events_question   the newest event of a question
-CREATE INDEX pager_events_question ON draftsman.pager_events (job, question, pager);

@@ -132,7 +132,7 @@ COMMENT ON COLUMN draftsman.forge_events.author_id IS
     'the forge''s id of the account, to which the login of a person is bound; empty: unknown';
 COMMENT ON COLUMN draftsman.forge_events.is_bot IS 'whether a program or draftsman itself wrote it';
 COMMENT ON COLUMN draftsman.forge_events.association IS
-    'the relation of the author to the repository, as GitHub names it';
+    'the relation of the author to the repository, as the forge names it';
 COMMENT ON COLUMN draftsman.forge_events.verdict IS
     '`approved`, `changes_requested` or `commented`, of a review';
 COMMENT ON COLUMN draftsman.forge_events.title IS

@@ -46,7 +46,7 @@ SELECT draftsman.limit_sizes(t.name, t.larger)
       ('people', '{}'::jsonb),
       ('person_identities', '{}'),
       ('identity_links', '{}'),
-      ('forge_accounts', '{}'),
+      ('bound_accounts', '{}'),
       ('people_groups', '{}'),
       ('job_targets', '{"thread_key": 9000}'),
       ('unique_keys', '{}'),

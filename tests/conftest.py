@@ -29,6 +29,7 @@ from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
 from tests.support.clock import Clock
 from tests.support.database_pool import Databases
+from tests.support.entry_points import check_entry_points
 from tests.support.server import Server, make_home, open_folder
 from tests.support.sessions import Sessions
 
@@ -47,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Tests and their processes are compiled once. Ctrl-C and SIGHUP end them even if a script started
     this in the background or with `nohup`, which ignore these signals.
     """
+    check_entry_points()
     told: dict[str, Any] = getattr(config, "workerinput", {})
     home = Path(told["home"]) if told else make_home()
     url = told["url"] if told else os.environ.get(TEST_URL)

@@ -33,7 +33,7 @@ REACHED: Final[dict[Surface, set[Action[Any, ..., Any]]]] = {
     Surface.DASHBOARD: {action for command in COMMANDS for action in command.actions},
     Surface.CHAT: {command.action for command in DECLARED if command.action is not None},
     Surface.CONTROLS: {*CONTROLS.values(), *DIALOGS.values()},
-    Surface.WEB: {*question_pages.ACTIONS.values()},
+    Surface.PAGES: {*question_pages.ACTIONS.values()},
 }
 ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {
     "job.pause": ("noon",),

@@ -1,5 +1,5 @@
 -- The time of people: views, acknowledgments, snoozes and delegations of questions, ladders that
--- ask further people, digests, and pagers.
+-- ask further people, and digests.
 
 INSERT INTO draftsman.schema_functions (name) VALUES ('attention')
     ON CONFLICT (name) DO UPDATE SET checksum = NULL, applied_at = clock_timestamp();
@@ -61,15 +61,15 @@ DECLARE
 BEGIN
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
     INSERT INTO draftsman.question_acknowledgments AS a
-           (job, question, person, expires_at, pager, next_step_at)
+           (job, question, person, expires_at, actor, next_step_at)
     VALUES (acknowledge_question.job, acknowledge_question.question, name,
             draftsman.now() + make_interval(secs => seconds),
-            CASE WHEN source = 'pager' THEN split_part(actor_id, ':', 1) END,
+            source || ':' || actor_id,
             (SELECT l.due_at FROM draftsman.question_ladders l
               WHERE l.job = acknowledge_question.job
                 AND l.question = acknowledge_question.question))
         ON CONFLICT ON CONSTRAINT question_acknowledgments_pkey DO UPDATE
-           SET person = excluded.person, expires_at = excluded.expires_at, pager = excluded.pager,
+           SET person = excluded.person, expires_at = excluded.expires_at, actor = excluded.actor,
                next_step_at = CASE WHEN a.expires_at > draftsman.now() THEN a.next_step_at
                                    ELSE excluded.next_step_at END
          WHERE a.person = excluded.person OR a.expires_at <= draftsman.now();
@@ -84,19 +84,6 @@ BEGIN
             job, question, format('acknowledged:%s:%s', question, name),
             draftsman.sentence('attention.acknowledged', jsonb_build_object(
                 'job', job, 'question', question, 'person', name)));
-        INSERT INTO draftsman.deliveries
-               (job, question, channel, target, thread_key, kind, dedupe_key, payload)
-        SELECT DISTINCT d.job, d.question, d.channel, d.target, d.thread_key,
-               'notice'::draftsman.delivery_kind,
-               format('acknowledged:%s:%s%s', acknowledge_question.question, name, (
-                   SELECT max(e.received_at) FROM draftsman.pager_events e
-                    WHERE e.job = acknowledge_question.job
-                      AND e.question = acknowledge_question.question AND e.kind = 'reopened')),
-               jsonb_build_object('acknowledged_by', name)
-          FROM draftsman.deliveries d
-         WHERE d.job = acknowledge_question.job AND d.question = acknowledge_question.question
-           AND d.channel = 'pager' AND d.kind = 'question'
-            ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING;
         UPDATE draftsman.question_ladders l
            SET due_at = greatest(l.due_at, draftsman.now() + make_interval(secs => seconds))
          WHERE l.job = acknowledge_question.job AND l.question = acknowledge_question.question
@@ -105,6 +92,39 @@ BEGIN
     RETURN QUERY
     SELECT a.person, a.expires_at FROM draftsman.question_acknowledgments a
      WHERE a.job = acknowledge_question.job AND a.question = acknowledge_question.question;
+END $$;
+
+-- Ends the acknowledgment that holds of an open question, if its account begins so; the next step of
+-- the ladder is due as before. `actor` is that of the event, and `key` that of the notice. The caller
+-- holds the lock of the job.
+CREATE OR REPLACE FUNCTION draftsman.end_acknowledgment(
+    job bigint, question int, accounts text, actor text, key text
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ended draftsman.question_acknowledgments;
+BEGIN
+    DELETE FROM draftsman.question_acknowledgments a USING draftsman.job_questions q
+     WHERE a.job = end_acknowledgment.job AND a.question = end_acknowledgment.question
+       AND starts_with(a.actor, accounts) AND a.expires_at > draftsman.now()
+       AND q.job = a.job AND q.ordinal = a.question AND q.status = 'open'
+    RETURNING a.* INTO ended;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES (job, 'question_unacknowledged', actor,
+            jsonb_build_object('question', question, 'by', ended.person));
+    PERFORM draftsman.deliver_notice(
+        job, question, format('unacknowledged:%s:%s', question, key),
+        draftsman.sentence('attention.unacknowledged', jsonb_build_object(
+            'job', job, 'question', question, 'person', ended.person)));
+    UPDATE draftsman.question_ladders l SET due_at = greatest(ended.next_step_at, (
+               SELECT g.expires_at FROM draftsman.question_delegations g
+                WHERE g.job = end_acknowledgment.job
+                  AND g.question = end_acknowledgment.question))
+     WHERE l.job = end_acknowledgment.job AND l.question = end_acknowledgment.question
+       AND l.due_at > ended.next_step_at;
 END $$;
 
 -- Pauses the reminders of one person; a second snooze replaces the first.
@@ -483,58 +503,6 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
            AND d.person = draftsman.person_of_target(channel, target))
 $$;
 
--- Pagers ------------------------------------------------------------------------------------------
-
--- Records an event of a pager; true if it is new, and no newer event of the question is known. Two
--- events of a question are recorded one after the other. An alert that is opened again ends the
--- acknowledgment that came from its pager.
-CREATE OR REPLACE FUNCTION draftsman.record_pager_event(
-    pager text, id text, job bigint, question int, kind text, occurred_at timestamptz
-) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    is_newest boolean;
-    ended     draftsman.question_acknowledgments;
-BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
-        PERFORM draftsman.deny_access('attention.pager_event');
-    END IF;
-    PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
-    INSERT INTO draftsman.pager_events (pager, id, job, question, kind, occurred_at)
-    VALUES (pager, id, job, question, kind, occurred_at)
-        ON CONFLICT ON CONSTRAINT pager_events_pkey DO NOTHING;
-    is_newest := FOUND AND NOT EXISTS (
-        SELECT FROM draftsman.pager_events e
-         WHERE e.job = record_pager_event.job AND e.question = record_pager_event.question
-           AND e.pager = record_pager_event.pager
-           AND e.occurred_at > record_pager_event.occurred_at);
-    IF is_newest AND kind = 'reopened' AND EXISTS (
-        SELECT FROM draftsman.job_questions q
-         WHERE q.job = record_pager_event.job AND q.ordinal = question AND q.status = 'open') THEN
-        DELETE FROM draftsman.question_acknowledgments a
-         WHERE a.job = record_pager_event.job AND a.question = record_pager_event.question
-           AND a.pager = lower(record_pager_event.pager)
-           AND a.expires_at > draftsman.now()
-        RETURNING * INTO ended;
-        IF FOUND THEN
-            INSERT INTO draftsman.job_events (job, kind, actor, payload)
-            VALUES (job, 'question_unacknowledged', 'pager:' || pager,
-                    jsonb_build_object('question', question, 'by', ended.person));
-            PERFORM draftsman.deliver_notice(
-                job, question, format('unacknowledged:%s:%s', question, id),
-                draftsman.sentence('attention.unacknowledged', jsonb_build_object(
-                    'job', job, 'question', question, 'person', ended.person)));
-            UPDATE draftsman.question_ladders l SET due_at = greatest(ended.next_step_at, (
-                       SELECT g.expires_at FROM draftsman.question_delegations g
-                        WHERE g.job = record_pager_event.job
-                          AND g.question = record_pager_event.question))
-             WHERE l.job = record_pager_event.job AND l.question = record_pager_event.question
-               AND l.due_at > ended.next_step_at;
-        END IF;
-    END IF;
-    RETURN is_newest;
-END $$;
-
 -- Guards ------------------------------------------------------------------------------------------
 
 CREATE OR REPLACE TRIGGER question_views_immutable BEFORE UPDATE OR DELETE
@@ -562,12 +530,6 @@ CREATE OR REPLACE TRIGGER digest_questions_no_delete BEFORE DELETE ON draftsman.
 CREATE OR REPLACE TRIGGER digest_questions_no_truncate BEFORE TRUNCATE ON draftsman.digest_questions
     EXECUTE FUNCTION draftsman.refuse_change('attention.single_digest');
 
-CREATE OR REPLACE TRIGGER pager_events_immutable BEFORE UPDATE OR DELETE ON draftsman.pager_events
-    FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('attention.pager_event_kept');
-CREATE OR REPLACE TRIGGER pager_events_no_truncate BEFORE TRUNCATE ON draftsman.pager_events
-    EXECUTE FUNCTION draftsman.refuse_change('attention.pager_event_kept');
-
 -- Privileges --------------------------------------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION draftsman.grant_attention() RETURNS void LANGUAGE sql AS $$
@@ -586,8 +548,6 @@ CREATE OR REPLACE FUNCTION draftsman.grant_attention() RETURNS void LANGUAGE sql
     SELECT draftsman.grant_to('worker', 'EXECUTE ON FUNCTION
         draftsman.take_ladder_step(
             bigint, int, int, timestamptz, timestamptz, jsonb, text[], float8)');
-    SELECT draftsman.grant_to('bot', 'EXECUTE ON FUNCTION
-        draftsman.record_pager_event(text, text, bigint, int, text, timestamptz)');
     SELECT draftsman.grant_to('worker', 'INSERT (job, question, name, steps, owners, due_at)
         ON draftsman.question_ladders');
     SELECT draftsman.grant_to('worker', 'UPDATE (sent_at) ON draftsman.digest_questions');

@@ -195,7 +195,7 @@ BEGIN
     SELECT string_agg(format('draftsman.%I', c.relname), ', ') INTO readable
       FROM pg_class c
      WHERE c.relnamespace = 'draftsman'::regnamespace AND c.relkind IN ('r', 'p', 'v')
-       AND c.relname NOT IN ('identity_links', 'web_links', 'web_sessions');
+       AND c.relname NOT IN ('identity_links', 'sign_in_links', 'browser_sessions');
     FOREACH role IN ARRAY '{worker,bot,person,reader}'::text[] LOOP
         IF to_regrole('draftsman_' || role) IS NULL THEN
             BEGIN

@@ -275,7 +275,7 @@ END $$;
 -- Updates the messages of an open question, whose data changed; the caller holds the lock of the job.
 -- A pending message or edit is built from the new data: the first statement waits for claims under
 -- way and locks what is pending, so that no process claims it before the commit. The second edits
--- messages that were claimed or sent, unless an edit is pending. A pager shows none of the data.
+-- messages that were claimed or sent, unless an edit is pending. An alert shows none of the data.
 CREATE OR REPLACE FUNCTION draftsman.edit_question(job bigint, question int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT FROM draftsman.deliveries d
@@ -290,7 +290,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
       FROM draftsman.deliveries d
      WHERE d.job = edit_question.job AND d.question = edit_question.question
        AND d.kind IN ('question', 'reminder')
-       AND d.status IN ('sending', 'unconfirmed', 'sent') AND d.channel <> 'pager'
+       AND d.status IN ('sending', 'unconfirmed', 'sent')
+       AND NOT EXISTS (SELECT FROM draftsman.channels c WHERE c.name = d.channel AND c.has_alerts)
        AND NOT EXISTS (SELECT FROM draftsman.deliveries e
                         WHERE e.thread_key = d.thread_key AND e.original = d.seq
                           AND e.status = 'pending')

@@ -1,4 +1,4 @@
--- The directory of people, their identities and roles, and their sessions in the web inbox.
+-- The directory of people, their identities and roles, and their sessions in browsers.
 
 INSERT INTO draftsman.schema_functions (name) VALUES ('people')
     ON CONFLICT (name) DO UPDATE SET checksum = NULL, applied_at = clock_timestamp();
@@ -56,17 +56,20 @@ RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO draftsman.channels AS c
-           (name, package, accounts, has_bot, is_chat, takes_answers, is_evidence, changes_rules,
-            person_target, serves_targets)
+           (name, package, accounts, has_bot, is_chat, takes_answers, has_alerts, is_evidence,
+            changes_rules, shows_changes, binds_accounts, person_target, serves_targets)
     SELECT declare_channel.name, declare_channel.package, f.*
       FROM jsonb_to_record(facts) AS f (
            accounts text, has_bot boolean, is_chat boolean, takes_answers boolean,
-           is_evidence boolean, changes_rules boolean, person_target text, serves_targets boolean)
+           has_alerts boolean, is_evidence boolean, changes_rules boolean, shows_changes boolean,
+           binds_accounts boolean, person_target text, serves_targets boolean)
         ON CONFLICT ON CONSTRAINT channels_pkey DO UPDATE
            SET accounts = excluded.accounts, has_bot = excluded.has_bot,
                is_chat = excluded.is_chat, takes_answers = excluded.takes_answers,
-               is_evidence = excluded.is_evidence, changes_rules = excluded.changes_rules,
-               person_target = excluded.person_target, serves_targets = excluded.serves_targets
+               has_alerts = excluded.has_alerts, is_evidence = excluded.is_evidence,
+               changes_rules = excluded.changes_rules, shows_changes = excluded.shows_changes,
+               binds_accounts = excluded.binds_accounts, person_target = excluded.person_target,
+               serves_targets = excluded.serves_targets
          WHERE c.package = excluded.package;
     IF NOT FOUND THEN
         PERFORM draftsman.refuse('DM003', 'database.channel_taken', (
@@ -77,7 +80,7 @@ END $$;
 
 -- Identities and roles ----------------------------------------------------------------------------
 
--- The person of an identity; NULL when it is unknown. In the web inbox it is the person's name.
+-- The person of an identity; NULL when it is unknown. In some channels the id is the person's name.
 CREATE OR REPLACE FUNCTION draftsman.person_of(channel text, id text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.name
@@ -204,19 +207,23 @@ CREATE OR REPLACE FUNCTION draftsman.unlink_identity(
 ) RETURNS SETOF text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    whose text := CASE WHEN channel = 'forge' THEN draftsman.person_of('forge', external_id)
-                  ELSE (SELECT l.person FROM draftsman.identity_links l
-                         WHERE l.channel = unlink_identity.channel
-                      AND l.external_id = unlink_identity.external_id) END;
-    me    text := draftsman.person_of('cli', session_user::text);
+    is_bound boolean := draftsman.binds_accounts(channel);
+    whose    text := CASE WHEN is_bound THEN draftsman.person_of(channel, external_id)
+                     ELSE (SELECT l.person FROM draftsman.identity_links l
+                            WHERE l.channel = unlink_identity.channel
+                              AND l.external_id = unlink_identity.external_id) END;
+    me       text := draftsman.person_of('cli', session_user::text);
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
        AND (me = whose OR draftsman.has_role(me, 'operator'))) IS NOT TRUE THEN
         PERFORM draftsman.deny_access('people.unlink', jsonb_build_object('account', external_id));
     END IF;
-    IF channel = 'forge' THEN
-        RETURN QUERY DELETE FROM draftsman.forge_accounts a WHERE a.login = external_id
-                     RETURNING coalesce(whose, a.login);
+    IF is_bound THEN
+        RETURN QUERY
+        DELETE FROM draftsman.bound_accounts b
+         WHERE b.channel = unlink_identity.channel
+           AND b.external_id = unlink_identity.external_id
+        RETURNING coalesce(whose, b.external_id);
         RETURN;
     END IF;
     RETURN QUERY
@@ -228,26 +235,38 @@ BEGIN
     RETURNING whose;
 END $$;
 
--- Binds the login of a person to the account that acts under it, at its first use; returns the id
+-- Whether the name of an account in a channel is bound to the account that acts first under it.
+CREATE OR REPLACE FUNCTION draftsman.binds_accounts(channel text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM draftsman.channels c
+                    WHERE c.name = binds_accounts.channel AND c.binds_accounts)
+$$;
+
+-- Binds an identity of a person to the account that acts under it, at its first use; returns the id
 -- of the account to which it is bound.
-CREATE OR REPLACE FUNCTION draftsman.bind_account(login text, account_id text) RETURNS text
+CREATE OR REPLACE FUNCTION draftsman.bind_account(
+    channel draftsman.channel, external_id text, account_id text
+) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'bot'
-       AND draftsman.person_of('forge', bind_account.login) IS NOT NULL) IS NOT TRUE THEN
+       AND draftsman.binds_accounts(channel)
+       AND draftsman.person_of(channel, external_id) IS NOT NULL) IS NOT TRUE THEN
         PERFORM draftsman.deny_access('people.bind', jsonb_build_object(
-                    'login', bind_account.login));
+                    'channel', channel, 'account', external_id));
     END IF;
-    INSERT INTO draftsman.forge_accounts (login, account_id) VALUES (bind_account.login, account_id)
+    INSERT INTO draftsman.bound_accounts (channel, external_id, account_id)
+    VALUES (channel, external_id, account_id)
         ON CONFLICT DO NOTHING;
-    RETURN (SELECT a.account_id FROM draftsman.forge_accounts a WHERE a.login = bind_account.login);
+    RETURN (SELECT b.account_id FROM draftsman.bound_accounts b
+             WHERE b.channel = bind_account.channel AND b.external_id = bind_account.external_id);
 END $$;
 
--- Web inbox ---------------------------------------------------------------------------------------
+-- Browsers ----------------------------------------------------------------------------------------
 
 -- People create links for themselves, the owner of the schema for any person, and a bot for the
 -- people of the configuration, in whose name it may open sessions as well.
-CREATE OR REPLACE FUNCTION draftsman.create_web_link(
+CREATE OR REPLACE FUNCTION draftsman.create_sign_in_link(
     person text, digest text, seconds float8
 ) RETURNS timestamptz
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -258,17 +277,17 @@ BEGIN
          WHEN 'person' THEN draftsman.person_of('cli', session_user::text) = person
          WHEN 'bot' THEN EXISTS (SELECT FROM draftsman.people p WHERE p.name = person) END)
        IS NOT TRUE THEN
-        PERFORM draftsman.deny_access('people.create_web_link', jsonb_build_object(
+        PERFORM draftsman.deny_access('people.create_sign_in_link', jsonb_build_object(
                     'person', person));
     END IF;
     IF (seconds > 0 AND seconds <= 3600) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access('people.web_link_time');
+        PERFORM draftsman.deny_access('people.link_time');
     END IF;
-    DELETE FROM draftsman.web_links l WHERE l.expires_at <= draftsman.now();
-    INSERT INTO draftsman.web_links AS l (person, digest, expires_at)
-    VALUES (create_web_link.person, create_web_link.digest,
+    DELETE FROM draftsman.sign_in_links l WHERE l.expires_at <= draftsman.now();
+    INSERT INTO draftsman.sign_in_links AS l (person, digest, expires_at)
+    VALUES (create_sign_in_link.person, create_sign_in_link.digest,
             draftsman.now() + make_interval(secs => seconds))
-        ON CONFLICT ON CONSTRAINT web_links_pkey
+        ON CONFLICT ON CONSTRAINT sign_in_links_pkey
            DO UPDATE SET digest = excluded.digest, created_at = excluded.created_at,
                          expires_at = excluded.expires_at
     RETURNING l.expires_at INTO until;
@@ -276,110 +295,110 @@ BEGIN
 END $$;
 
 -- The person of a link that can be used.
-CREATE OR REPLACE FUNCTION draftsman.person_of_web_link(digest text) RETURNS text
+CREATE OR REPLACE FUNCTION draftsman.person_of_sign_in_link(digest text) RETURNS text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM draftsman.require_web_server();
-    RETURN (SELECT l.person FROM draftsman.web_links l
-             WHERE l.digest = person_of_web_link.digest AND l.expires_at > draftsman.now());
+    PERFORM draftsman.require_page_server();
+    RETURN (SELECT l.person FROM draftsman.sign_in_links l
+             WHERE l.digest = person_of_sign_in_link.digest AND l.expires_at > draftsman.now());
 END $$;
 
 -- Signs a person in: with `link`, the digest of a link, the person of that link, once; else the
 -- person that a proxy or an identity provider named. Returns NULL for a link that cannot be used.
 -- A person has at most 20 sessions; the oldest ends.
-CREATE OR REPLACE FUNCTION draftsman.open_web_session(
+CREATE OR REPLACE FUNCTION draftsman.open_browser_session(
     link text, person text, method text, digest text, user_agent text, seconds float8
 ) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name text := person;
 BEGIN
-    PERFORM draftsman.require_web_server();
+    PERFORM draftsman.require_page_server();
     IF (seconds > 0 AND seconds <= 86400 * 90) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access('people.web_session_time');
+        PERFORM draftsman.deny_access('people.session_time');
     END IF;
     IF link IS NOT NULL THEN
-        DELETE FROM draftsman.web_links l WHERE l.digest = link AND l.expires_at > draftsman.now()
+        DELETE FROM draftsman.sign_in_links l WHERE l.digest = link AND l.expires_at > draftsman.now()
         RETURNING l.person INTO name;
         IF name IS NULL THEN
             RETURN NULL;
         END IF;
     ELSIF method = 'link' THEN
-        PERFORM draftsman.deny_access('people.web_link_needed');
+        PERFORM draftsman.deny_access('people.link_needed');
     ELSIF draftsman.session_kind() <> 'owner'
           AND NOT EXISTS (SELECT FROM draftsman.people p WHERE p.name = person) THEN
         PERFORM draftsman.deny_access('people.unknown_person', jsonb_build_object(
                     'person', person));
     END IF;
-    DELETE FROM draftsman.web_sessions s
+    DELETE FROM draftsman.browser_sessions s
      WHERE s.expires_at <= draftsman.now()
-        OR s.id IN (SELECT o.id FROM draftsman.web_sessions o WHERE o.person = name
+        OR s.id IN (SELECT o.id FROM draftsman.browser_sessions o WHERE o.person = name
                      ORDER BY o.id DESC OFFSET 19);
-    INSERT INTO draftsman.web_sessions (person, method, digest, user_agent, expires_at)
+    INSERT INTO draftsman.browser_sessions (person, method, digest, user_agent, expires_at)
     VALUES (name, method, digest, user_agent, draftsman.now() + make_interval(secs => seconds));
     RETURN name;
 END $$;
 
-CREATE OR REPLACE FUNCTION draftsman.find_web_session(digest text) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION draftsman.find_browser_session(digest text) RETURNS TABLE (
     id bigint, person text, method text, user_agent text, created_at timestamptz,
     expires_at timestamptz
 )
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM draftsman.require_web_server();
+    PERFORM draftsman.require_page_server();
     RETURN QUERY
     SELECT s.id, s.person, s.method, s.user_agent, s.created_at, s.expires_at
-      FROM draftsman.web_sessions s
-     WHERE s.digest = find_web_session.digest AND s.expires_at > draftsman.now();
+      FROM draftsman.browser_sessions s
+     WHERE s.digest = find_browser_session.digest AND s.expires_at > draftsman.now();
 END $$;
 
-CREATE OR REPLACE FUNCTION draftsman.close_web_session(digest text) RETURNS boolean
+CREATE OR REPLACE FUNCTION draftsman.close_browser_session(digest text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM draftsman.require_web_server();
-    DELETE FROM draftsman.web_sessions s WHERE s.digest = close_web_session.digest;
+    PERFORM draftsman.require_page_server();
+    DELETE FROM draftsman.browser_sessions s WHERE s.digest = close_browser_session.digest;
     RETURN FOUND;
 END $$;
 
-CREATE OR REPLACE FUNCTION draftsman.list_web_sessions(most int) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION draftsman.list_browser_sessions(most int) RETURNS TABLE (
     id bigint, person text, method text, user_agent text, created_at timestamptz,
     expires_at timestamptz
 )
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.id, s.person, s.method, s.user_agent, s.created_at, s.expires_at
-      FROM draftsman.web_sessions s
-     WHERE s.expires_at > draftsman.now() AND draftsman.controls_web_session(s.person)
+      FROM draftsman.browser_sessions s
+     WHERE s.expires_at > draftsman.now() AND draftsman.controls_browser_session(s.person)
      ORDER BY s.person, s.id
      LIMIT most
 $$;
 
 -- Ends a session, or all sessions of a person; returns how many.
-CREATE OR REPLACE FUNCTION draftsman.end_web_sessions(session bigint, person text) RETURNS bigint
+CREATE OR REPLACE FUNCTION draftsman.end_browser_sessions(session bigint, person text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ended bigint;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'person') THEN
-        PERFORM draftsman.deny_access('people.end_web_sessions');
+        PERFORM draftsman.deny_access('people.end_browser_sessions');
     END IF;
-    DELETE FROM draftsman.web_sessions s
-     WHERE (s.id = session OR s.person = end_web_sessions.person)
-       AND draftsman.controls_web_session(s.person);
+    DELETE FROM draftsman.browser_sessions s
+     WHERE (s.id = session OR s.person = end_browser_sessions.person)
+       AND draftsman.controls_browser_session(s.person);
     GET DIAGNOSTICS ended = ROW_COUNT;
     RETURN ended;
 END $$;
 
-CREATE OR REPLACE FUNCTION draftsman.require_web_server() RETURNS void
+CREATE OR REPLACE FUNCTION draftsman.require_page_server() RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
-        PERFORM draftsman.deny_access('people.web_server');
+        PERFORM draftsman.deny_access('people.page_server');
     END IF;
 END $$;
 
 -- Sessions that this database session may see and end: people their own, operators and the owner
 -- of the schema all.
-CREATE OR REPLACE FUNCTION draftsman.controls_web_session(person text) RETURNS boolean
+CREATE OR REPLACE FUNCTION draftsman.controls_browser_session(person text) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT draftsman.session_kind() = 'owner' OR (draftsman.session_kind() = 'person' AND (
         draftsman.person_of('cli', session_user::text) = person
@@ -395,17 +414,17 @@ CREATE OR REPLACE FUNCTION draftsman.grant_people() RETURNS void LANGUAGE sql AS
         draftsman.acts_in_chat(text, text)');
     SELECT draftsman.grant_to('bot', 'EXECUTE ON FUNCTION
         draftsman.issue_link_code(draftsman.channel, text, text, text, float8),
-        draftsman.person_of_web_link(text),
-        draftsman.open_web_session(text, text, text, text, text, float8),
-        draftsman.find_web_session(text), draftsman.close_web_session(text),
-        draftsman.bind_account(text, text)');
+        draftsman.person_of_sign_in_link(text),
+        draftsman.open_browser_session(text, text, text, text, text, float8),
+        draftsman.find_browser_session(text), draftsman.close_browser_session(text),
+        draftsman.bind_account(draftsman.channel, text, text)');
     SELECT draftsman.grant_to('person', 'EXECUTE ON FUNCTION
         draftsman.link_identity(text, text, text),
-        draftsman.unlink_identity(draftsman.channel, text), draftsman.list_web_sessions(int),
-        draftsman.end_web_sessions(bigint, text)');
+        draftsman.unlink_identity(draftsman.channel, text), draftsman.list_browser_sessions(int),
+        draftsman.end_browser_sessions(bigint, text)');
     SELECT draftsman.grant_to('worker', 'EXECUTE ON FUNCTION draftsman.target_of_person(text)');
     SELECT draftsman.grant_to('bot person', 'EXECUTE ON FUNCTION
-        draftsman.create_web_link(text, text, float8)');
+        draftsman.create_sign_in_link(text, text, float8)');
     SELECT draftsman.grant_to('worker bot person reader', 'SELECT (channel, external_id,
         display_name, person, linked_by, linked_at) ON draftsman.identity_links');
 $$;

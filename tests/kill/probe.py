@@ -26,10 +26,10 @@ from draftsman.agent_runs.clones import git as running
 from draftsman.agent_runs.protocol.codec import parse_line
 from draftsman.agent_runs.session import agent_session
 from draftsman.database.pinned_connection import PinnedConnection, Statement
-from draftsman.forges.api.gitea import Gitea
-from draftsman.forges.api.github import GitHub
-from draftsman.forges.api.gitlab import GitLab
 from draftsman.sandbox.processes.process import AgentProcess, MalformedLine
+from draftsman_bots.forge_kinds.gitea import Gitea
+from draftsman_bots.forge_kinds.github import GitHub
+from draftsman_bots.forge_kinds.gitlab import GitLab
 from tests.kill import kill_points
 
 GO_ON: Final = b"g"

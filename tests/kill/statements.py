@@ -13,7 +13,6 @@ from typing import Final
 
 from draftsman.attention import store as attention
 from draftsman.attention.ladder import LadderNotice, NotificationOutcome, StepPlan
-from draftsman.attention.pager_event import PagerEvent
 from draftsman.costs import store as budgets
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryKind, DeliveryStatus
@@ -26,6 +25,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
 from draftsman.workflows import store as workflows
+from draftsman_bots.pagers.records import store as pagers
+from draftsman_bots.pagers.records.pager_event import PagerEvent
 from draftsman_bots.trello.records import store as trello
 from draftsman_bots.trello.records.cards import CardChecklist
 from tests.kill.notifications import OWNER
@@ -75,7 +76,7 @@ def _calls(job: int) -> list[Callable[[Connection], Awaitable[object]]]:
     return [
         lambda conn: attention.acknowledge(conn, job, 1, OWNER, 60),
         lambda conn: attention.snooze(conn, job, 1, OWNER, 60),
-        lambda conn: attention.record_page(conn, job, 1, page),
+        lambda conn: pagers.record(conn, job, 1, page),
         lambda conn: attention.delegate(conn, job, 1, OWNER, 60, "ben", None),
         take_step,
         lambda conn: deliveries.post(

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
-from draftsman.attention.pager_event import PagerEvent
 from draftsman.costs.budgets import CallEstimate, question_of
 from draftsman.costs.service import BudgetSweep
 from draftsman.database.database import Connection, Database
@@ -36,9 +35,9 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.quota import Quota, QuotaLimit
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
+from draftsman.people.browser_session import SignInMethod
 from draftsman.people.configuration import configured_directory
-from draftsman.people.service.web_sessions import WebSessions
-from draftsman.people.web_session import SignInMethod
+from draftsman.people.service.browser_sessions import BrowserSessions
 from draftsman.questions.service.questions import MAX_REFUSALS_PER_VOTER
 from draftsman.queues.service.sweeps import LimitSweep
 from draftsman.repos.repo_catalog import Repo, RepoLocation
@@ -49,6 +48,8 @@ from draftsman.schedules.template import define
 from draftsman.settings import settings_model
 from draftsman.settings.budgets import BudgetsSettings
 from draftsman.settings.limits import UsageSettings
+from draftsman_bots.pagers.records.pager_event import PagerEvent
+from draftsman_bots.pagers.records.service import PagerEvents
 from draftsman_bots.trello.records.board import BoardConfig, LabelSighting
 from draftsman_bots.trello.records.cards import CardChecklist, CardDueDate
 from draftsman_bots.trello.records.service import boards_of
@@ -146,7 +147,7 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     await rt.acknowledgments.acknowledge(kept.number, 1, make.owner, 3600)
     id = (await rt.read_model.job(kept.number)).id
     page = PagerEvent("ops", "1", id, 1, "acknowledged", datetime.now(UTC))
-    await rt.acknowledgments.record_page(page, make.owner)
+    await PagerEvents(rt.db, rt.acknowledgments).record(page, make.owner)
     await rt.acknowledgments.snooze(kept.number, 1, make.owner, 3600)
     work = await make.running(type="run_agent", agent="tidy")
     message = await rt.messages.send(work.number, make.owner, "Use the v2 API", event="message-1")
@@ -217,7 +218,7 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
     )
     await boards_of(rt).cards.change_due_date(None, CardDueDate("c" * 24, board, None, now, None))
     await rt.people.create_link_code(Actor("slack", "U-NEW", "New"))
-    sessions = WebSessions(rt.db, rt.policy)
+    sessions = BrowserSessions(rt.db, rt.policy)
     await sessions.create_link(Actor(Source.CLI, "anna", "Anna"))
     await sessions.open(SignInMethod.PROXY, "ben", "a browser", 600)
     await rt.queues.pause("later", make.owner, "until the release")

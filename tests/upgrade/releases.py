@@ -22,7 +22,7 @@ CHANNELS: Final = "channels"
 UNFILLED: Final = frozenset(
     {
         *("event_archives", "archived_jobs", "pending_decisions"),
-        *("pull_requests", "follow_ups", "forge_events", "forge_accounts"),
+        *("pull_requests", "follow_ups", "forge_events", "bound_accounts"),
         *("unlinked_jobs", "postponed_work", "pending_cancels", "unhandled_types"),
     }
 )

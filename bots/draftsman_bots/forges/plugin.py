@@ -44,6 +44,13 @@ FORGE = ChannelPlugin(
     missing=_missing,
     bot="draftsman_bots.forges.service:ForgeService",
     bot_label="receiver of forge events",
-    facts=ChannelFacts(accounts="account", has_bot=True, takes_answers=True, is_evidence=True),
+    facts=ChannelFacts(
+        accounts="account",
+        has_bot=True,
+        takes_answers=True,
+        is_evidence=True,
+        shows_changes=True,
+        binds_accounts=True,
+    ),
     requires=("starlette", "uvicorn", "prometheus_client"),
 )

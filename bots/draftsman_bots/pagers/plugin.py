@@ -35,6 +35,8 @@ PAGER = ChannelPlugin(
     doctor="draftsman_bots.pagers.doctor:checks",
     bot="draftsman_bots.pagers.service:PagerService",
     bot_label="receiver of pager webhooks",
-    facts=ChannelFacts(accounts="account", has_bot=True, serves_targets=True),
+    facts=ChannelFacts(accounts="account", has_bot=True, has_alerts=True, serves_targets=True),
+    migrations="draftsman_bots.pagers.migrations",
+    sentences="draftsman_bots.pagers.sentences",
     requires=("starlette", "uvicorn", "prometheus_client"),
 )

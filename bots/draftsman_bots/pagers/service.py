@@ -16,6 +16,7 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.people.actor import Actor
 from draftsman.processes.components import Component, ComponentGroup
 from draftsman_bots.pagers import webhook
+from draftsman_bots.pagers.records.service import PagerEvents
 from draftsman_bots.pagers.settings import PagerSettings, webhook_pagers
 from draftsman_bots.process import http
 from draftsman_bots.process.credentials import read_credential
@@ -23,8 +24,8 @@ from draftsman_bots.process.health import WebhookHealth
 from draftsman_bots.process.http import serve, serve_health
 
 if TYPE_CHECKING:
-    from draftsman.attention.pager_event import PagerEvent
     from draftsman.runtime import Runtime
+    from draftsman_bots.pagers.records.pager_event import PagerEvent
 
 
 # The endpoint of webhooks: `POST /pagers/NAME`.
@@ -93,7 +94,8 @@ class PagerReceiver:
         return PlainTextResponse(f"{outcome}\n")
 
     async def _apply(self, event: PagerEvent) -> str:
-        return await self._rt.acknowledgments.record_page(event, await self._actor(event))
+        events = PagerEvents(self._rt.db, self._rt.acknowledgments)
+        return await events.record(event, await self._actor(event))
 
     async def _actor(self, event: PagerEvent) -> Actor | None:
         """Return the user of an event, with their person if an id of theirs is mapped."""

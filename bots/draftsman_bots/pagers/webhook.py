@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from draftsman.attention.pager_event import PagerEvent
 from draftsman_bots.pagers.alert import question_of
+from draftsman_bots.pagers.records.pager_event import PagerEvent
 
 MAX_ID: Final = 300
 """Maximum characters of an id; those of both services are far shorter."""

@@ -11,6 +11,7 @@ from draftsman.ids import job_name
 from draftsman.questions.question import QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import Block, button
+from draftsman_bots.slack.ids import AnswerValue
 
 if TYPE_CHECKING:
     from draftsman.actions.action import Action
@@ -39,6 +40,12 @@ DIALOGS: Final[dict[str, Action[Any, ..., Any]]] = {
     ids.DENY: questions.deny,
 }
 """The actions of controls that open a dialog for their text."""
+ABOUT: Final[dict[str, str]] = {
+    **{kind: action.about for kind, action in (CONTROLS | DIALOGS).items()},
+    ids.REVISE: About.JOB,
+    ids.TEMPLATE: "template",
+}
+"""What a control is about, by its kind."""
 DECLINED: Final = "declined in Slack"
 _IDS: Final = {action: kind for kind, action in CONTROLS.items()}
 
@@ -59,45 +66,59 @@ def _button(action: Action[Any, ..., Any], name: str, value: str, suffix: str) -
     return button(action.label, f"{_IDS[action]}{suffix}", value, style=style, confirm=confirm)
 
 
-async def row_and_text(ctx: BotContext, click: BlockAction, kind: str) -> tuple[Any, str]:
-    """Return what a click is about, and the text of its action; raises NotFound, UsageError."""
-    match CONTROLS[kind].about:
+def parse_ref(click: BlockAction) -> AnswerValue | int | str | None:
+    """Return the question, the number of a job, rule or schedule, or the template of a control.
+
+    None for a control that is about none of them; raises NotFound for an invalid value.
+    """
+    ref: AnswerValue | int | str | None
+    match ABOUT.get(click.kind):
+        case None:
+            return None
+        case About.QUESTION if click.kind == ids.DELEGATE:
+            ref = ids.parse_attention_block(click.block)
         case About.QUESTION:
-            return await _question_and_text(ctx, click, kind)
+            ref = ids.parse_answer(click.value)
         case About.RULE:
-            row = ids.parse_rule(click.value)
+            ref = ids.parse_rule(click.value)
         case About.SCHEDULE:
-            return await _schedule(ctx, click), ""
+            ref = ids.parse_schedule(click.value)
+        case About.JOB:
+            ref = ids.parse_job(click.value)
         case _:
-            row = ids.parse_job(click.value)
-    if row is None:
-        raise NotFound(f"{CONTROLS[kind].about} not found")
-    return row, DECLINED if kind == ids.DECLINE_RULE else ""
+            ref = ids.parse_template(click.value)
+    if ref is None:
+        raise NotFound(f"{ABOUT[click.kind]} not found")
+    return ref
 
 
-async def _schedule(ctx: BotContext, click: BlockAction) -> str:
-    """Return the name of the schedule of a button; raises NotFound."""
-    number = ids.parse_schedule(click.value)
+async def row_and_text(ctx: BotContext, click: BlockAction, ref: Any) -> tuple[Any, str]:
+    """Return the row of a click's action, and its text; raises NotFound, UsageError."""
+    match ref:
+        case AnswerValue() if CONTROLS[click.kind] is questions.answer:
+            return (ref.job, ref.question), await _choice(ctx, ref)
+        case AnswerValue():
+            return (ref.job, ref.question), click.value if click.kind == ids.DELEGATE else ""
+        case _ if CONTROLS[click.kind].about is About.SCHEDULE:
+            return await _schedule(ctx, ref), ""
+        case _:
+            return ref, DECLINED if click.kind == ids.DECLINE_RULE else ""
+
+
+async def _schedule(ctx: BotContext, number: int) -> str:
+    """Return the name of a schedule; raises NotFound."""
     for schedule in await ctx.rt.schedules.all():
         if schedule.id == number:
             return schedule.name
     raise NotFound("schedule not found")
 
 
-async def _question_and_text(
-    ctx: BotContext, click: BlockAction, kind: str
-) -> tuple[tuple[int, int], str]:
-    is_person = kind == ids.DELEGATE
-    ref = ids.parse_attention_block(click.block) if is_person else ids.parse_answer(click.value)
-    if ref is None:
-        raise NotFound("question not found")
-    row = (ref.job, ref.question)
-    if CONTROLS[kind] is not questions.answer:
-        return row, click.value if is_person else ""
-    question = await ctx.rt.questions.get(*row)
+async def _choice(ctx: BotContext, ref: AnswerValue) -> str:
+    """Return the value of a choice; raises NotFound, UsageError."""
+    question = await ctx.rt.questions.get(ref.job, ref.question)
     values = question.values()
     if ref.choice is not None and ref.choice <= len(values):
-        return row, values[ref.choice - 1]
+        return values[ref.choice - 1]
     if question.status is QuestionStatus.OPEN:  # its buttons stay
         raise UsageError(f"{question.name} has no such choice; use its buttons")
     raise NotFound(f"{question.name} has no such choice")

@@ -18,24 +18,15 @@ from draftsman_bots.slack.deliveries.mrkdwn import (
     plain_spans,
 )
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.payloads import payloads
 from draftsman_bots.slack.people.access import ChannelNotAllowed
 
 if TYPE_CHECKING:
+    from draftsman_bots.conversation.replies import TextReply
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.deliveries.blocks import Block
+    from draftsman_bots.slack.payloads.payloads import Interaction, ReplyTarget
 
 _log: Final = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyTarget:
-    """The user, and where to reply; `channel` is "" in a view."""
-
-    user: str
-    channel: str = ""
-    thread: str = ""
-    response_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +35,14 @@ class Reply:
 
     text: str
     blocks: list[Block] | None = None
+
+
+def spoken(reply: TextReply | None, *, shown: bool = False) -> Reply | None:
+    """Return an ephemeral reply; with `shown`, also of what the question's message shows."""
+    if reply is None:
+        return None
+    text = reply.whole if shown else reply.text
+    return Reply(mention_spans(text)) if text else None
 
 
 def is_retryable(error: DraftsmanError) -> bool:
@@ -71,15 +70,10 @@ def send_ephemeral(ctx: BotContext, target: ReplyTarget, reply: Reply) -> None:
     ctx.background.spawn(_send(ctx, target, reply))
 
 
-def notify_actor(ctx: BotContext, body: dict[str, Any], text: str) -> None:
+def notify_actor(ctx: BotContext, payload: Interaction, text: str) -> None:
     """Send the author of an action or shortcut a message, once for each trigger."""
-    payload = payloads.parse_block_action(body) or payloads.parse_shortcut(body)
-    if payload is None:
-        return
-    target = ReplyTarget(payload.user.id, payload.channel, payload.thread, payload.response_url)
-    key = payload.key if isinstance(payload, payloads.BlockAction) else payload.trigger_id
-    if ctx.background.first((key, text)):
-        send_ephemeral(ctx, target, Reply(escape_truncated(text)))
+    if ctx.background.first((payload.key, text)):
+        send_ephemeral(ctx, payload.reply_target, Reply(escape_truncated(text)))
 
 
 async def _send(ctx: BotContext, target: ReplyTarget, reply: Reply) -> None:

@@ -58,9 +58,7 @@ _TARGET: Final = r"(slack:[A-Z0-9]{2,40}(?:/[0-9]{1,12}\.[0-9]{1,8})?)"
 _REVISED: Final = r"j:([1-9][0-9]{0,17})"
 _FORM: Final = re.compile(rf"{_TEMPLATE.pattern} {_TARGET}(?: {_REVISED})?")
 _REVISION: Final = re.compile(rf"{_REVISED} {_TARGET}")
-_SCHEDULE: Final = re.compile(r"s:([1-9][0-9]{0,17})")
-_RULE: Final = re.compile(r"r:([1-9][0-9]{0,17})")
-_JOB: Final = re.compile(r"j:([1-9][0-9]{0,17})")
+_NUMBERED: Final = re.compile(r"([jrs]):([1-9][0-9]{0,17})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +78,9 @@ def message_key(team: str, channel: str, ts: str) -> str:
     return _key("msg", team, channel, ts)
 
 
-def trigger_key(trigger_id: str, body: str = "") -> str:
-    """Return the key of a command or shortcut; `body` is used if there is no trigger id."""
-    return _key("trg", trigger_id or hashlib.sha256(body.encode("utf-8", "replace")).hexdigest())
+def trigger_key(trigger: str) -> str:
+    """Return the key of a command or shortcut, by its trigger id, or all that it says."""
+    return _key("trg", trigger)
 
 
 def action_key(channel: str, message_ts: str, user: str, action_ts: str) -> str:
@@ -157,12 +155,6 @@ def rule_value(rule: int) -> str:
     return f"r:{rule}"
 
 
-def parse_rule(value: object) -> int | None:
-    """Parse a value of `rule_value`; None if it is invalid."""
-    match = _RULE.fullmatch(value) if isinstance(value, str) else None
-    return int(match[1]) if match else None
-
-
 def template_value(name: str) -> str:
     """Return the value of a template's button: `t:bump`."""
     return f"t:{name}"
@@ -192,14 +184,22 @@ def parse_answer(value: object) -> AnswerValue | None:
 
 def parse_job(value: object) -> int | None:
     """Parse a value of `job_value`; None if it is invalid."""
-    match = _JOB.fullmatch(value) if isinstance(value, str) else None
-    return int(match[1]) if match else None
+    return _parse_number("j", value)
 
 
 def parse_schedule(value: object) -> int | None:
     """Parse a value of `schedule_value`; None if it is invalid."""
-    match = _SCHEDULE.fullmatch(value) if isinstance(value, str) else None
-    return int(match[1]) if match else None
+    return _parse_number("s", value)
+
+
+def parse_rule(value: object) -> int | None:
+    """Parse a value of `rule_value`; None if it is invalid."""
+    return _parse_number("r", value)
+
+
+def _parse_number(prefix: str, value: object) -> int | None:
+    match = _NUMBERED.fullmatch(value) if isinstance(value, str) else None
+    return int(match[2]) if match and match[1] == prefix else None
 
 
 def parse_template(value: object) -> str | None:

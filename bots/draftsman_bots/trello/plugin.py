@@ -36,7 +36,7 @@ TRELLO = ChannelPlugin(
         ChannelCommand(
             name="boards",
             summary="Manage Trello boards and their label rules.",
-            target="draftsman_tui.cli.trello.boards:boards",
+            target="draftsman_bots.trello.command_line.boards:boards",
         ),
     ),
     doctor="draftsman_bots.trello.doctor:checks",

@@ -13,8 +13,9 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from draftsman.people.actor import Actor
-from draftsman.people.service.web_sessions import WebSessions
-from draftsman.people.web_session import SignInMethod, WebSession
+from draftsman.people.browser_session import BrowserSession, SignInMethod
+from draftsman.people.service.browser_sessions import BrowserSessions
+from draftsman_bots.web.plugin import WEB
 from draftsman_bots.web.problems import PageProblem
 from draftsman_bots.web.settings import WebSettings
 
@@ -114,7 +115,7 @@ _TOKEN_LENGTH: Final = range(20, 100)
 class Visit:
     """A request of a signed-in person; `is_new` has a session that its response stores."""
 
-    session: WebSession
+    session: BrowserSession
     actor: Actor
     token: str
     is_new: bool = False
@@ -129,7 +130,7 @@ class Access:
     """Sessions of requests, and their cookies."""
 
     def __init__(
-        self, settings: WebSettings, sessions: WebSessions, proxy_secret: str | None = None
+        self, settings: WebSettings, sessions: BrowserSessions, proxy_secret: str | None = None
     ) -> None:
         """Take the secret without which the header of a proxy does not count; None: without."""
         self._settings = settings
@@ -210,7 +211,7 @@ class Access:
     async def _of_token(self, token: str) -> Visit | None:
         if len(token) not in _TOKEN_LENGTH:
             return None
-        session = await self._sessions.find(token)
+        session = await self._sessions.find(token, WEB.name)
         return None if session is None else Visit(*session, token)
 
     def _proxy_account(self, request: Request) -> str | None:

@@ -14,7 +14,7 @@ from draftsman_bots.web.access import Access
 from draftsman_bots.web.problems import PageProblem
 
 if TYPE_CHECKING:
-    from draftsman.people.service.web_sessions import WebSessions
+    from draftsman.people.service.browser_sessions import BrowserSessions
     from draftsman.runtime import Runtime
     from draftsman_bots.web.oidc import OidcProvider
     from draftsman_bots.web.settings import WebSettings
@@ -90,7 +90,7 @@ class WebContext:
 
     rt: Runtime
     settings: WebSettings
-    sessions: WebSessions
+    sessions: BrowserSessions
     access: Access
     provider: OidcProvider | None = None
     limits: Limits = field(default_factory=Limits)

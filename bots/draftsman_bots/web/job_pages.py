@@ -28,6 +28,7 @@ from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.list_pages import table
 from draftsman_bots.web.pages import page
+from draftsman_bots.web.plugin import WEB
 from draftsman_bots.web.problems import PageProblem
 from draftsman_bots.web.section_html import page_reader
 
@@ -296,7 +297,7 @@ async def _events(
         while not context.stop and loop.time() < end:
             if loop.time() >= checked + HEARTBEAT:
                 checked = loop.time()
-                if await context.sessions.find(visit.token) is None:
+                if await context.sessions.find(visit.token, WEB.name) is None:
                     return
                 yield ": alive\n\n"
             try:

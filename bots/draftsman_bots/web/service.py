@@ -26,7 +26,7 @@ from draftsman.errors import (
     NotPermitted,
     UsageError,
 )
-from draftsman.people.service.web_sessions import WebSessions
+from draftsman.people.service.browser_sessions import BrowserSessions
 from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.lifecycle import StopSignal
 from draftsman.processes.shutdown import shutdown_signals
@@ -229,7 +229,7 @@ class WebService:
             host = settings.listen.rpartition(":")[0]
             settings = settings.model_copy(update={"url": f"http://{host}:{self.port}"})
         self.url = settings.origin
-        sessions = WebSessions(rt.db, rt.policy)
+        sessions = BrowserSessions(rt.db, rt.policy)
         access = Access(settings, sessions, proxy_secret)
         provider = _provider(settings)
         self.stop = StopSignal(lambda: self._server.stop.set())

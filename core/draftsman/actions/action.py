@@ -51,7 +51,7 @@ class Surface(StrEnum):
     DASHBOARD = "the dashboard"
     CHAT = "texts in chats"
     CONTROLS = "controls of messages"
-    WEB = "the web inbox"
+    PAGES = "pages in a browser"
 
 
 @dataclass(frozen=True, slots=True)

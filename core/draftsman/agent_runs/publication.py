@@ -26,7 +26,7 @@ from draftsman.forges.body import (
     title_of,
 )
 from draftsman.forges.forge import Forge
-from draftsman.forges.issue_target import IssueTarget
+from draftsman.forges.issue_target import CHANNEL, IssueTarget
 from draftsman.forges.pull_request import PullRequestText, PullState
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Source, Status
@@ -220,7 +220,7 @@ async def _ask_there(
     target = IssueTarget(forge.name, path, number, settings.plugin.has_pull_numbers).target
     kinds = (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
     add = run.services.outbox.add_target
-    await run.wait(add, run.job.lease, Target("forge", target, kinds=kinds))
+    await run.wait(add, run.job.lease, Target(CHANNEL, target, kinds=kinds))
 
 
 async def _ask_for_merge(run: WorkerRun, opened: dict[str, Any]) -> None:

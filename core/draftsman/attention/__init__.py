@@ -1,1 +1,1 @@
-"""Attention of people: ladders, reminders, digests, on-call schedules and pagers."""
+"""Attention of people: ladders, reminders, digests and on-call schedules."""

@@ -1,4 +1,4 @@
-"""Sentences of the database about reminders, ladders, digests and pagers."""
+"""Sentences of the database about reminders, ladders and digests."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ SENTENCES: Final = {
     "delay_time": "reminders can be delayed by more than 0 s and at most a day",
     "ladder_step": "{role} cannot take steps of ladders",
     "digest": "{actor} may not change the digest of {person}",
-    "pager_event": "{role} cannot record events of pagers",
     "first_view_kept": "the first view is kept",
     "step_taken_once": "a step is taken once",
     "single_digest": "a question is in at most one digest of a person",
-    "pager_event_kept": "an event of a pager is kept",
 }

@@ -28,9 +28,7 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionKind
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
-    from draftsman.attention.pager_event import PagerEvent
+    pass
 
 _Q = load(__name__)
 
@@ -59,25 +57,6 @@ async def snooze(
 async def delays(conn: Connection, job: int, question: int) -> list[ReminderDelay]:
     """Return what delays the reminders of a question, the acknowledgment first."""
     return await fetch_all(conn, _Q["delays"], {"job": job, "question": question}, ReminderDelay)
-
-
-async def paged(conn: Connection, id: UUID, question: int) -> tuple[int, int] | None:
-    """Return the question of an alert, by the id of its job; None if there is none."""
-    records = await rows(conn, _Q["paged"], {"id": id, "question": question})
-    return (records[0][0], records[0][1]) if records else None
-
-
-async def record_page(conn: Connection, job: int, question: int, event: PagerEvent) -> bool:
-    """Record an event of a pager; return whether it is new, and the newest of its question."""
-    params = {
-        "pager": event.pager,
-        "id": event.id,
-        "job": job,
-        "question": question,
-        "kind": event.kind,
-        "occurred_at": event.occurred_at,
-    }
-    return await scalar(conn, _Q["record_page"], params)  # type: ignore[no-any-return]
 
 
 def _params(job: int, question: int, actor: Actor, seconds: float) -> dict[str, Any]:

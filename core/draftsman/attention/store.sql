@@ -21,18 +21,6 @@ SELECT s.person, s.expires_at, false
  WHERE s.job = %(job)s AND s.question = %(question)s AND s.expires_at > draftsman.now()
  ORDER BY acknowledged DESC, person
 
--- Whether an event of a pager is new, and the newest of its question.
--- name: record_page
-SELECT draftsman.record_pager_event(%(pager)s::text, %(id)s::text, %(job)s::bigint,
-    %(question)s::int, %(kind)s::text, %(occurred_at)s::timestamptz)
-
--- The question of an alert, by the id of its job.
--- name: paged
-SELECT q.job, q.ordinal
-  FROM draftsman.job_requests j
-  JOIN draftsman.job_questions q ON q.job = j.number AND q.ordinal = %(question)s::int
- WHERE j.id = %(id)s::uuid
-
 -- Ladders of questions: the steps that are due, and their notifications.
 
 -- The ladders that the profile of a job's repository names.

@@ -36,10 +36,17 @@ class ChannelFacts:
     reached there first."""
     takes_answers: bool = False
     """Whether people answer where its messages are, which are edited and have files."""
+    has_alerts: bool = False
+    """Whether a question there is an alert, which is edited only when the question closes."""
     is_evidence: bool = False
     """Whether a decision there is a person's own, and counts for a permission rule."""
     changes_rules: bool = False
     """Whether its bot lets operators decide on permission rules."""
+    shows_changes: bool = False
+    """Whether its messages are beside the pull request, whose patch is then no file of theirs."""
+    binds_accounts: bool = False
+    """Whether the name of an account can be taken by another, so that the first which acts under
+    the name of a person is remembered, and others are refused."""
     person_target: str | None = None
     """Regular expression of the part of an account that is the target of its person. None: its
     targets are no people."""
@@ -93,6 +100,9 @@ class ChannelPlugin:
     migrations: str | None = None
     """Package with the SQL of its tables, as numbered files and `functions/`, as in the folder
     `migrations` of draftsman: `draftsman_mail.migrations`. None: it has no tables."""
+    sentences: str | None = None
+    """Module with `SENTENCES`, the sentences of the refusals of its tables, whose rules begin with
+    the name of the channel: `mail.box_kept`."""
     shared_digests: str | None = None
     """Coroutine function of a connection and of jobs, which returns by job the target that has the
     digests of its questions, for people with an account there."""

@@ -2,17 +2,22 @@
 
 The database names a rule or a kind of notice, and the values of a sentence about it, as
 `questions.answer` and `{"job": 13, "question": 1, "voter": "anna"}`. The sentence is in the module
-`sentences` of that package, which is imported by its name when it is needed.
+`sentences` of that package, which is imported by its name when it is needed, or in that which the
+package of a channel declares.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from draftsman import plugins
+from draftsman.channels import registry
+from draftsman.errors import ConfigError
 from draftsman.text import STORED_SENTENCE
 
 if TYPE_CHECKING:
@@ -30,13 +35,20 @@ SENTENCES: Final = {
 
 
 def of_package(package: str) -> Mapping[str, str]:
-    """Return the sentences of a package by name; none for an unknown package."""
-    if not package.isidentifier():
+    """Return the sentences of a package or channel by name; none for an unknown one."""
+    if package.isidentifier():
+        with suppress(ModuleNotFoundError):
+            return _sentences(import_module(f"draftsman.{package}.sentences"))
+    plugin = registry.find(package)
+    if plugin is None or plugin.sentences is None:
         return {}
-    try:
-        module = import_module(f"draftsman.{package}.sentences")
-    except ModuleNotFoundError:
-        return {}
+    with suppress(ConfigError):
+        entry = plugins.find(plugins.CHANNELS, package)
+        return _sentences(plugins.load_part(entry, plugin.sentences))
+    return {}
+
+
+def _sentences(module: Any) -> Mapping[str, str]:
     sentences: Mapping[str, str] = module.SENTENCES
     return sentences
 

@@ -59,7 +59,7 @@ def parse(text: str) -> Target:
 
 
 def parse_recipient(text: str) -> Target:
-    """Parse a target of a ladder, which may also be `pager:NAME`; raises UsageError."""
+    """Parse a target of a ladder, perhaps only for critical questions; raises UsageError."""
     return Target(*parse_target(text, critical=True))
 
 

@@ -1,1 +1,1 @@
-"""Definitions of what is listed, for the command line, the dashboard and the web inbox."""
+"""Definitions of what is listed, for the command line, the dashboard and pages."""

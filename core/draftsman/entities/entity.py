@@ -32,7 +32,7 @@ class Surface(StrEnum):
 
     COMMANDS = "commands"
     DASHBOARD = "dashboard"
-    WEB = "web"
+    PAGES = "pages"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Listing(Generic[T]):
     """A list of an entity that each surface has, made from its definition alone.
 
     The command line has a command of this name in the `section` of its help, the dashboard a table,
-    and the web inbox a page. A surface with a list of its own uses that instead.
+    and browsers a page. A surface with a list of its own uses that instead.
     """
 
     name: str

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from draftsman.forges.forge_event import EventKind, ForgeEvent
+from draftsman.forges.issue_target import CHANNEL
 from draftsman.forges.untrusted_text import ZERO_WIDTH
 from draftsman.formats.truncation import truncate
 from draftsman.ids import job_name
@@ -87,7 +88,7 @@ class FollowUpEvent:
     @property
     def is_message(self) -> bool:
         """Whether a person sent it to a job of the pull request, in any channel."""
-        return self.source != "forge" or self.key.startswith("message:")
+        return self.source != CHANNEL or self.key.startswith("message:")
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ class Forge(Protocol):
         ...
 
     def discussion(self, number: int, *, is_pull: bool) -> Discussion:
-        """Return the comments of an issue; `is_pull` is a merge request of GitLab."""
+        """Return the comments of an issue; `is_pull`: of a pull request with a number apart."""
         ...
 
     async def answer(self, number: int, text: str, thread: str | None) -> None:
@@ -160,7 +160,7 @@ class EventSource(Protocol):
         ...
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
-        """Return the comments on issues since a time, and on GitLab all on those with `numbers`."""
+        """Return the comments on issues since a time, or on some forges all with `numbers`."""
         ...
 
     async def has_webhook(self, url: str) -> bool | None:

@@ -128,7 +128,7 @@ def labeled(event: ForgeEvent, labelings: Sequence[Labeling]) -> ForgeEvent:
     """Return a label of an issue with its own id and labeler, the same for webhooks and polls.
 
     `labelings` are all of this label, in order. Of a webhook it is the last before its time: the
-    payload has neither id nor, on Gitea, the label that was given. Without a trace the label of an
+    payload has neither id nor always the label that was given. Without a trace the label of an
     issue counts once.
     """
     at = event.at

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+CHANNEL: Final = "forge"
+"""Channel of comments on issues and pull requests, which a package declares."""
 _ISSUE: Final = re.compile(
     r"(?P<forge>[A-Za-z0-9_-]{1,100})/(?P<path>[\w.-]+(?:/[\w.-]+)+)(?P<sign>[#!])"
     r"(?P<number>[1-9][0-9]{0,8})",
@@ -15,7 +17,7 @@ _ISSUE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class IssueTarget:
-    """An issue or a pull request: `github/acme/pay#12`; of GitLab, `!12` is a merge request."""
+    """An issue or a pull request: `work/acme/pay#12`; `!12` if these are numbered apart."""
 
     forge: str
     """Table of the forge in the configuration."""
@@ -23,7 +25,7 @@ class IssueTarget:
     """Repository: `acme/pay`, in lower case."""
     number: int
     is_pull: bool = False
-    """Whether it is a merge request of GitLab, which counts issues separately."""
+    """Whether it is a pull request of a forge that counts issues separately."""
 
     @property
     def target(self) -> str:
@@ -36,8 +38,8 @@ class IssueTarget:
         if (match := _ISSUE.fullmatch(text)) is None:
             raise ValueError(
                 "use the table of the forge, the repository and the number of the issue or pull"
-                " request, such as forge:github/acme/pay#12; for a merge request of GitLab,"
-                " forge:gitlab/acme/pay!12"
+                " request, such as forge:work/acme/pay#12; for a merge request, which is numbered"
+                " apart, forge:work/acme/pay!12"
             )
         path = match["path"].casefold()
         return cls(match["forge"], path, int(match["number"]), match["sign"] == "!")

@@ -30,7 +30,7 @@ class PullState(StrEnum):
 
 
 UNSETTLED: Final = "conflict, or not yet checked for conflicts"
-"""Merge state of a forge whose API does not tell these apart: Gitea."""
+"""Merge state of a forge whose API does not tell these apart."""
 
 
 @dataclass(frozen=True, slots=True)

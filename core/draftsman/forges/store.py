@@ -28,6 +28,7 @@ from draftsman.forges.follow_up import (
     TrackedPull,
 )
 from draftsman.forges.forge_event import EventKind, ForgeEvent, StoredEvent
+from draftsman.forges.issue_target import CHANNEL
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.text import clean
@@ -44,7 +45,7 @@ CLOSED_AGE: Final = timedelta(days=30)
 async def receive(conn: Connection, forge: str, events: Sequence[ForgeEvent]) -> list[int]:
     """Store the events that are not known; return their ids."""
     columns = [clean(asdict(event) | {"at": event.at and event.at.isoformat()}) for event in events]
-    params = {"forge": forge, "events": Jsonb(columns)}
+    params = {"forge": forge, "channel": CHANNEL, "events": Jsonb(columns)}
     return [int(row[0]) for row in await rows(conn, _Q["receive"], params)]
 
 
@@ -98,7 +99,7 @@ async def finish(conn: Connection, id: int, outcome: str) -> bool:
 
 async def asked_targets(conn: Connection) -> list[str]:
     """Return the issues and pull requests on which questions are open, as targets."""
-    params = {"limit": MAX_QUESTIONS}
+    params = {"channel": CHANNEL, "limit": MAX_QUESTIONS}
     return [str(row[0]) for row in await rows(conn, _Q["asked_targets"], params)]
 
 

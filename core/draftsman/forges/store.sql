@@ -5,7 +5,7 @@
 -- name: receive
 INSERT INTO draftsman.forge_events (forge, project, number, key, kind, source, author, author_name,
        author_id, is_bot, association, verdict, title, text, label, path, line, commit, thread, url, at)
-SELECT %(forge)s, e.project, e.number, e.key, e.kind, 'forge', lower(e.author), e.author, e.author_id,
+SELECT %(forge)s, e.project, e.number, e.key, e.kind, %(channel)s, lower(e.author), e.author, e.author_id,
        e.is_bot,
        e.association, e.verdict, e.title, e.text, e.label, e.path, e.line, e.commit, e.thread, e.url,
        e.at
@@ -56,7 +56,7 @@ SELECT DISTINCT t.target
          WHERE status = 'open'
          ORDER BY job DESC
          LIMIT %(limit)s) q
-  JOIN draftsman.job_targets t ON t.job = q.job AND t.channel = 'forge'
+  JOIN draftsman.job_targets t ON t.job = q.job AND t.channel = %(channel)s
 
 -- Follow-ups on pull requests of jobs.
 

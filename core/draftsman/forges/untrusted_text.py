@@ -1,7 +1,7 @@
 """Text of requests, agents and answers in the Markdown of a forge, without effects there. Pure.
 
-Mentions notify people, `Fixes #12` closes an issue at the merge, a line `/merge` is a command of
-GitLab, and HTML or an open code block hides the next parts. A zero-width space after the first
+Mentions notify people, `Fixes #12` closes an issue at the merge, a line `/merge` may be a
+command, and HTML or an open code block hides the next parts. A zero-width space after the first
 character ends each of them, and is the same in code, where a backslash or an entity would be shown.
 Forges look for mentions after Markdown: an underscore may be emphasis, and `&#64;` is an `@`.
 """

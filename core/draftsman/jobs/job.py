@@ -69,7 +69,6 @@ class Source(StrEnum):
     MCP = "mcp"
     SCHEDULE = "schedule"
     INTERNAL = "internal"
-    WEB = "web"
 
 
 class OnLost(StrEnum):

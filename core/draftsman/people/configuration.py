@@ -49,7 +49,7 @@ def configured_policy(settings: Settings, stored: Directory | None = None) -> Po
 
 
 def _person(name: str, entry: DirectoryEntry, settings: Settings) -> Person:
-    ids = {**entry.ids, Source.WEB: name}
+    ids = dict(entry.ids)
     if Source.CLI in ids:
         ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
     return Person(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from draftsman.channels import ChannelName
+from draftsman.channels import ChannelName, registry
 from draftsman.errors import CommandHint, NotPermitted
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
@@ -106,11 +106,17 @@ class Person:
 
     def has_account(self, channel: ChannelName, id: str) -> bool:
         """Return whether this account is the person's."""
-        return id in self.accounts(channel)
+        return id in self.accounts(channel) or (id == self.name and _names_people(channel))
 
     def free_at(self, now: datetime) -> datetime:
         """Return `now` if the person may be interrupted, else the next time."""
         return now if self.quiet is None else self.quiet.over(now)
+
+
+def _names_people(channel: ChannelName) -> bool:
+    """Return whether the id of an account there is the name of its person."""
+    plugin = registry.find(channel)
+    return plugin is not None and plugin.facts.accounts == "person"
 
 
 @dataclass(slots=True)
@@ -134,7 +140,7 @@ class Policy:
         return self.resolve(Actor(Source.CLI, self.login, self.login, owner=True)).person
 
     def remote(self, actor: Actor, person: str) -> Actor:
-        """Return the actor of a person who is in a chat or the web inbox.
+        """Return the actor of a person who is in a chat or signed in with a browser.
 
         There the owner of an embedded database is a person like others, with the roles of the
         configuration, or with all roles if it does not name the owner.

@@ -131,7 +131,7 @@ def find_repo_urls(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _valid_prefix(mention: str) -> str:
-    """Cut a URL before a segment that cannot be in a repository's name, such as GitLab's `/-/`."""
+    """Cut a URL before a segment that cannot be in a repository's name, such as `/-/`."""
     if (split := _HEAD.fullmatch(mention)) is None:
         return mention
     segments = [segment for segment in split[2].split("/") if segment]

@@ -1,4 +1,4 @@
-"""Settings of the dashboard and of the web inbox."""
+"""Settings of the dashboard."""
 
 from __future__ import annotations
 

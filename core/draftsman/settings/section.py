@@ -67,7 +67,7 @@ class ChannelSection(PackageSection):
 
 
 class NamedSection(PackageSection):
-    """One of the tables of a channel, such as `[pagers.ops]`: its name is a target."""
+    """One of the tables of a channel, such as `[queues.ops]`: its name is a target."""
 
     example: ClassVar[str]
     """Name of a table, for the documentation."""

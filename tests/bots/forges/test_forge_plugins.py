@@ -44,7 +44,7 @@ FORGE = ForgePlugin(
 )
 """
 API: Final = """
-from draftsman.forges.api.gitea import Gitea
+from draftsman_bots.forge_kinds.gitea import Gitea
 from draftsman.forges.forge_event import EventKind, ForgeEvent, Notification
 
 

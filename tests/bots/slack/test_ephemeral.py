@@ -10,7 +10,8 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from draftsman_bots.process.background import BackgroundTasks
 from draftsman_bots.slack.context import BotContext
-from draftsman_bots.slack.ephemeral import Reply, ReplyTarget, send_ephemeral
+from draftsman_bots.slack.ephemeral import Reply, send_ephemeral
+from draftsman_bots.slack.payloads.payloads import ReplyTarget
 from draftsman_testing.slack import FakeSlack, Fault, error
 from draftsman_testing.slack.world import HOOK_LIFE, HOOK_USES, Hook
 

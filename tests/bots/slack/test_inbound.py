@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.payloads import payloads
-from draftsman_bots.slack.payloads.payloads import MessageChange, readable_text
+from draftsman_bots.slack.payloads.payloads import (
+    BlockAction,
+    Interaction,
+    MessageChange,
+    MessageEvent,
+    MissingField,
+    OpenedTab,
+    ViewSubmission,
+    parse_interaction,
+    parse_message,
+    readable_text,
+)
+from draftsman_bots.slack.people.access import SlackUser
+from draftsman_bots.slack.transport.payload_kind import PayloadKind
 from tests.support.cases import cases
 
 TS = "1700000000.000100"
@@ -62,14 +75,37 @@ SHORTCUT: dict[str, Any] = {
 }  # fmt: skip
 LOOKUP = {"type": "block_suggestion", "user": {"id": "U1"}, "block_id": "q:1:1", "value": "ch"}
 HOME = {"event": {"type": "app_home_opened", "user": "U1", "tab": "home"}}
-READERS = {
-    "message": lambda body: payloads.parse_message(body, "UBOT"),
-    "command": payloads.parse_slash_command,
-    "press": payloads.parse_block_action,
-    "submission": payloads.parse_view_submission,
-    "shortcut": payloads.parse_shortcut,
-    "lookup": payloads.parse_options_request,
-    "opener": payloads.parse_home_opened,
+
+
+def _reader(kind: PayloadKind) -> Callable[[Any], Interaction | None]:
+    """Return a parser of an interaction; None stands for a missing field."""
+
+    def read(body: Any) -> Interaction | None:
+        try:
+            return parse_interaction(kind, body)
+        except MissingField:
+            return None
+
+    return read
+
+
+def _message(body: Any) -> MessageEvent | None:
+    return parse_message(body, "UBOT") if isinstance(body, dict) else None
+
+
+def _opened(body: Any) -> OpenedTab | None:
+    tab = OpenedTab.model_validate(body if isinstance(body, dict) else {})
+    return tab if tab.user_id else None
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "message": _message,
+    "command": _reader(PayloadKind.COMMAND),
+    "press": _reader(PayloadKind.ACTION),
+    "submission": _reader(PayloadKind.VIEW),
+    "shortcut": _reader(PayloadKind.SHORTCUT),
+    "lookup": _reader(PayloadKind.OPTIONS),
+    "opener": _opened,
 }
 GOOD: list[dict[str, Any]] = [
     MESSAGE, CHANGED, COMMAND, PRESS, SUBMISSION, SHORTCUT, LOOKUP, HOME,
@@ -77,7 +113,7 @@ GOOD: list[dict[str, Any]] = [
 
 
 def test_message_is_parsed_as_its_author_sees_it() -> None:
-    parsed = payloads.parse_message(MESSAGE, "UBOT")
+    parsed = _message(MESSAGE)
     assert parsed is not None
     assert (parsed.text, parsed.change, parsed.user.id) == (
         "<b> https://x.org",
@@ -88,7 +124,7 @@ def test_message_is_parsed_as_its_author_sees_it() -> None:
 
 
 def test_a_change_has_the_key_of_its_message() -> None:
-    parsed = payloads.parse_message(CHANGED, "UBOT")
+    parsed = _message(CHANGED)
     assert parsed is not None
     assert (parsed.change, parsed.text, parsed.key) == (
         MessageChange.EDITED, "new", f"slack:msg:T1:C1:{TS}",
@@ -106,7 +142,7 @@ def test_a_change_has_the_key_of_its_message() -> None:
 def test_change_without_a_human_edit_is_ignored(new: dict[str, Any], old: dict[str, Any]) -> None:
     text = {"user": "U1", "ts": TS, "text": "same"}
     event = CHANGED["event"] | {"message": text | new, "previous_message": text | old}
-    assert payloads.parse_message(CHANGED | {"event": event}, "UBOT") is None
+    assert _message(CHANGED | {"event": event}) is None
 
 
 @cases(
@@ -126,13 +162,12 @@ def test_incoming_text_is_unescaped_once(raw: str, read: str) -> None:
 
 
 def test_organization_replaces_a_missing_workspace() -> None:
-    parsed = payloads.parse_view_submission(SUBMISSION)
-    assert parsed is not None
+    parsed = ViewSubmission.model_validate(SUBMISSION)
     assert (parsed.workspace, parsed.key, parsed.values) == (
         "E1", "slack:view:V1", {"text": "", "mode": "fix"},
     )  # fmt: skip
     body = MESSAGE | {"team_id": None, "enterprise_id": "E1", "authorizations": []}
-    event = payloads.parse_message(body, "UBOT")
+    event = _message(body)
     assert event is not None
     assert event.key == f"slack:msg:E1:C1:{TS}"
     assert not event.user.is_stranger(None)
@@ -150,8 +185,8 @@ def test_organization_replaces_a_missing_workspace() -> None:
     ],
 )
 def test_external_users_are_recognized(team: str, home: str, stranger: bool) -> None:
-    assert payloads.SlackUser("U1", team=team, app_team=home).is_stranger(None) is stranger
-    assert payloads.SlackUser("U1", team=team).is_stranger(home) is stranger
+    assert SlackUser("U1", team=team, app_team=home).is_stranger(None) is stranger
+    assert SlackUser("U1", team=team).is_stranger(home) is stranger
 
 
 @cases("reader", READERS)
@@ -198,6 +233,27 @@ def spoilt(draw: st.DrawFn) -> Any:
         except (KeyError, TypeError, IndexError):
             continue
     return body
+
+
+@cases(
+    ("changes", "value", "ts", "workspace"),
+    [
+        ({}, "q:1:1:1", TS, "T1"),
+        ({"container": None}, "q:1:1:1", TS, "T1"),
+        ({"team": None, "team_id": "T2", "message": 7}, "q:1:1:1", TS, "T2"),
+        ({"team": "T3", "response_url": {}, "trigger_id": []}, "q:1:1:1", TS, "T3"),
+        ({"team": [], "enterprise": {"id": "E1"}}, "q:1:1:1", TS, "E1"),
+        ({"actions": [{"action_id": "a", "value": 1}], "message": []}, "", TS, "T1"),
+        ({"actions": [{"action_id": "a", "selected_user": "U2"}]}, "U2", TS, "T1"),
+        ({"container": {"type": "view", "view_id": "V1"}, "message": None}, "q:1:1:1", "", "T1"),
+    ],
+)
+def test_fields_of_another_type_do_not_drop_a_click(
+    changes: dict[str, Any], value: str, ts: str, workspace: str
+) -> None:
+    click = BlockAction.model_validate(PRESS | changes)
+    assert (click.value, click.ts, click.workspace) == (value, ts, workspace)
+    assert click.user.id == "U1"
 
 
 @given(st.one_of(spoilt(), JUNK))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from draftsman.errors import Refused
 from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.payloads.payloads import ViewSubmission
 from draftsman_bots.slack.requests.form_values import entered_values
 from draftsman_bots.slack.requests.template_form import MAX_PARAMETERS, template_form
 from draftsman_testing.slack.block_rules import VIEW_BYTES
@@ -53,9 +53,9 @@ def element(schema: Json, *, required: bool = False) -> Json:
 def entered(schema: Json, value: Any, **more: Any) -> tuple[Any, Any]:
     """Return the value and the error of a parameter, after its input was filled."""
     defined = definition("x", x=schema, **more)
-    view = {"id": "V1", "state": {"values": state(form(defined)["blocks"], {"parameter:0": value})}}
-    submitted = payloads.parse_view_submission({"user": {"id": "UANNA"}, "view": view})
-    assert submitted is not None
+    values = state(form(defined)["blocks"], {"parameter:0": value})
+    view = {"id": "V1", "type": "modal", "state": {"values": values}}
+    submitted = ViewSubmission.model_validate({"user": {"id": "UANNA"}, "view": view})
     result, errors = entered_values(defined, submitted.values)
     return result.get("x"), errors.get("parameter:0")
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from joserfc.jwk import OctKey, RSAKey
 
-from draftsman.people.web_session import SignInMethod
+from draftsman.people.browser_session import SignInMethod
 from draftsman.runtime import Runtime
 from draftsman_bots.web.context import RequestLimit
 from draftsman_bots.web.settings import WebSettings

@@ -10,7 +10,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.errors import ConfigError, NotFound
-from draftsman.people.service.web_sessions import WebSessions
+from draftsman.people.service.browser_sessions import BrowserSessions
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
@@ -69,7 +69,8 @@ async def test_the_database_has_digests_only(
 ) -> None:
     link, _ = await inbox.sessions.create_link(people.ben)
     stored = (
-        "SELECT digest FROM draftsman.web_links UNION SELECT digest FROM draftsman.web_sessions"
+        "SELECT digest FROM draftsman.sign_in_links"
+        " UNION SELECT digest FROM draftsman.browser_sessions"
     )
     [row] = await (await conn.execute(stored)).fetchall()
     assert row == (hashlib.sha256(link.encode()).hexdigest(),)
@@ -125,7 +126,7 @@ async def test_a_person_has_at_most_20_sessions(inbox: Inbox, people: People) ->
 
 
 async def test_cookies_keep_the_rules_of_browsers(rt: Runtime, people: People) -> None:
-    sessions = WebSessions(rt.db, rt.policy)
+    sessions = BrowserSessions(rt.db, rt.policy)
     async with serving(rt, url="https://inbox.example.org") as inbox:
         token, _ = await sessions.create_link(people.ben)
         response = await inbox.visitor().post(f"/sign-in/{token}", {})

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import httpx
 
 from draftsman.people.actor import Actor
-from draftsman.people.service.web_sessions import WebSessions
+from draftsman.people.service.browser_sessions import BrowserSessions
 from draftsman.runtime import Runtime, wire
 from draftsman_bots.web.service import WebService
 from draftsman_bots.web.settings import WebSettings
@@ -56,7 +56,7 @@ class Visitor:
         """Open a question and send its form."""
         return await self.post(path, {**await self.hidden(path), **fields})
 
-    async def sign_in(self, sessions: WebSessions, actor: Actor) -> Visitor:
+    async def sign_in(self, sessions: BrowserSessions, actor: Actor) -> Visitor:
         """Sign in with a new link."""
         token, _ = await sessions.create_link(actor)
         response = await self.post(f"/sign-in/{token}", {})

@@ -14,17 +14,14 @@ EXPIRES: Final = {"expires_at": "now()"}
 HOURS: Final = {"person": "'anna'", "hours": "'{09:00}'", "timezone": "'UTC'"}
 QUESTIONS: Final = [
     ("question_views", {"channel": "'cli'"}, "question_views_person_check"),
-    ("question_acknowledgments", EXPIRES, "question_acknowledgments_person_check"),
+    (
+        "question_acknowledgments",
+        EXPIRES | {"actor": "'cli:ben'"},
+        "question_acknowledgments_person_check",
+    ),
     ("question_snoozes", EXPIRES, "question_snoozes_person_check"),
 ]
-EVENT: Final = {
-    "pager": "'ops'", "id": "'e'", "job": "1", "question": "1", "kind": "'resolved'",
-    "occurred_at": "now()",
-}  # fmt: skip
 DIGESTS: Final = [
-    ("pager_events", EVENT | {"pager": "''"}, "pager_events_pager_check"),
-    ("pager_events", EVENT | {"id": "''"}, "pager_events_id_check"),
-    ("pager_events", EVENT | {"kind": "'lost'"}, "pager_events_kind_check"),
     ("digest_questions", QUESTION | {"digest_at": "now()"}, "digest_questions_person_check"),
     ("digest_hours", HOURS | {"person": "''"}, "digest_hours_person_check"),
     ("digest_hours", HOURS | {"hours": "'{}'"}, "digest_hours_hours_check"),
@@ -36,15 +33,15 @@ DIGESTS: Final = [
         "identical_questions_digest_check",
     ),
 ]
-ACKNOWLEDGMENT: Final = EXPIRES | {"person": "'ben'"}
+ACKNOWLEDGMENT: Final = EXPIRES | {"person": "'ben'", "actor": "'cli:ben'"}
 DELEGATION: Final = EXPIRES | {"person": "'ben'", "delegated_by": "'anna'"}
 STEPS: Final = """'[{"notify": ["ben"], "after": 0}]'"""
 LADDER: Final = {"name": "'l'", "steps": STEPS}
 NOTIFICATION: Final = {"step": "1", "recipient": "'ben'", "outcome": "'inbox'"}
 ROWS: Final = [
     (
-        *("question_acknowledgments", ACKNOWLEDGMENT, {"pager": "''"}),
-        "question_acknowledgments_pager_check",
+        *("question_acknowledgments", ACKNOWLEDGMENT, {"actor": "''"}),
+        "question_acknowledgments_actor_check",
     ),
     ("question_delegations", DELEGATION, {"person": "''"}, "question_delegations_person_check"),
     (
@@ -92,7 +89,7 @@ async def test_attention_has_a_person(
 
 
 @cases(("table", "columns", "constraint"), DIGESTS)
-async def test_digests_pages_and_identical_questions_are_whole(
+async def test_digests_and_identical_questions_are_whole(
     conn: Connection, table: str, columns: dict[str, str], constraint: str
 ) -> None:
     async with refused(CHECK, f'"{constraint}"'):

@@ -17,7 +17,9 @@ THEMES = (
     *("pending_decision", "people", "queue", "repo", "rule", "schedule"),
 )
 MODULES = [import_module(f"tests.core.database.test_{theme}_checks") for theme in THEMES]
-MODULES.append(import_module("tests.bots.trello.records.test_checks"))
+MODULES += [
+    import_module(f"tests.bots.{name}.test_checks") for name in ("pagers", "trello.records")
+]
 JOBS = [
     (S.QUEUED, "finished_at = now()", "job_states_finished"),
     (S.QUEUED, "next_retry_at = now()", "job_states_retry_time"),

@@ -32,27 +32,30 @@ PEOPLE: Final = [
     ),
     ("people_groups (name, member) VALUES ('', 'carol')", "people_groups_name_check"),
     ("approval_policy (single) VALUES (false)", "approval_policy_single_check"),
-    ("forge_accounts (login, account_id) VALUES ('', '1')", "forge_accounts_login_check"),
     (
-        "forge_accounts (login, account_id) VALUES ('github:anna', '')",
-        "forge_accounts_account_id_check",
+        "bound_accounts (channel, external_id, account_id) VALUES ('forge', '', '1')",
+        "bound_accounts_external_id_check",
+    ),
+    (
+        "bound_accounts (channel, external_id, account_id) VALUES ('forge', 'github:anna', '')",
+        "bound_accounts_account_id_check",
     ),
 ]
-_LINK: Final = "web_links (person, digest, expires_at) VALUES"
-_SESSION: Final = "web_sessions (person, method, digest, user_agent, expires_at) VALUES"
+_LINK: Final = "sign_in_links (person, digest, expires_at) VALUES"
+_SESSION: Final = "browser_sessions (person, method, digest, user_agent, expires_at) VALUES"
 _DIGEST: Final = "0" * 64
 WEB: Final = [
-    (f"{_LINK} ('', '{_DIGEST}', 'infinity')", "web_links_person_check"),
-    (f"{_LINK} ('anna', '{_DIGEST[1:]}', 'infinity')", "web_links_digest_check"),
-    (f"{_LINK} ('anna', '{_DIGEST}', '-infinity')", "web_links_expires"),
-    (f"{_SESSION} ('', 'link', '{_DIGEST}', '', 'infinity')", "web_sessions_person_check"),
-    (f"{_SESSION} ('anna', 'x', '{_DIGEST}', '', 'infinity')", "web_sessions_method_check"),
-    (f"{_SESSION} ('anna', 'link', 'X', '', 'infinity')", "web_sessions_digest_check"),
+    (f"{_LINK} ('', '{_DIGEST}', 'infinity')", "sign_in_links_person_check"),
+    (f"{_LINK} ('anna', '{_DIGEST[1:]}', 'infinity')", "sign_in_links_digest_check"),
+    (f"{_LINK} ('anna', '{_DIGEST}', '-infinity')", "sign_in_links_expires"),
+    (f"{_SESSION} ('', 'link', '{_DIGEST}', '', 'infinity')", "browser_sessions_person_check"),
+    (f"{_SESSION} ('anna', 'x', '{_DIGEST}', '', 'infinity')", "browser_sessions_method_check"),
+    (f"{_SESSION} ('anna', 'link', 'X', '', 'infinity')", "browser_sessions_digest_check"),
     (
         f"{_SESSION} ('anna', 'link', '{_DIGEST}', '{'x' * 301}', 'infinity')",
-        "web_sessions_user_agent_check",
+        "browser_sessions_user_agent_check",
     ),
-    (f"{_SESSION} ('anna', 'link', '{_DIGEST}', '', '-infinity')", "web_sessions_expires"),
+    (f"{_SESSION} ('anna', 'link', '{_DIGEST}', '', '-infinity')", "browser_sessions_expires"),
 ]
 REFUSED: Final = [
     (

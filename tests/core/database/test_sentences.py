@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
 import draftsman
+from draftsman.channels.registry import channel, channels
 from draftsman.database.database import Connection, to_domain_error
 from draftsman.database.migration_files import available
 from draftsman.database.sentences import of_package, sentence, stored_text
@@ -60,6 +62,7 @@ async def test_each_rule_has_a_sentence_and_each_sentence_a_rule(conn: Connectio
     packages = {
         ".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.rglob("sentences.py")
     }
+    packages |= {channel.name for channel in channels() if channel.sentences is not None}
     named = {f"{package}.{name}" for package in packages for name in of_package(package)}
     rules = {rule for rule in RULE.findall(texts) if rule.partition(".")[0] in packages}
     assert rules | set(arguments) == named
@@ -125,3 +128,10 @@ def test_a_stored_sentence_is_read_as_its_text() -> None:
 def test_an_unknown_name_is_returned_with_its_values() -> None:
     for name in ("", ".", "jobs", "jobs.", "jobs.x", "a b.c", "..x", "text.x", "jobs.control"):
         assert sentence(name, {}) == f"{name} {{}}"
+
+
+def test_the_sentence_of_a_channel_is_in_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sentence("pager.event_kept", {}) == "an event of a pager is kept"
+    broken = replace(channel("pager"), sentences="draftsman_bots.pagers.absent")
+    monkeypatch.setattr("draftsman.channels.registry.find", lambda _name: broken)
+    assert sentence("pager.event_kept", {}) == "pager.event_kept {}"

@@ -321,7 +321,7 @@ async def test_a_token_of_an_app_is_renewed_before_it_expires(
         assert isinstance(site.fake, FakeGitHubApp)
         first = await site.forge.git_login()
         assert (await site.forge.git_login()).token == first.token
-        monkeypatch.setattr("draftsman.forges.api.github_app.RENEW", 4000)
+        monkeypatch.setattr("draftsman_bots.forge_kinds.github_app.RENEW", 4000)
         assert (await site.forge.git_login()).token != first.token
         assert isinstance(site.fake, FakeGitHub)
         assert site.fake.operations().count("token") == 2

@@ -7,9 +7,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from draftsman.forges.api.gitea import Gitea
-from draftsman.forges.api.github import GitHub
-from draftsman.forges.api.gitlab import GitLab
 from draftsman.forges.body import (
     AnsweredQuestion,
     Command,
@@ -30,6 +27,9 @@ from draftsman.forges.pull_request import (
     next_step,
 )
 from draftsman.forges.untrusted_text import block, code, inert, quote
+from draftsman_bots.forge_kinds.gitea import Gitea
+from draftsman_bots.forge_kinds.github import GitHub
+from draftsman_bots.forge_kinds.gitlab import GitLab
 from draftsman_testing.forges.world import CLOSES, MENTION
 from tests.support.cases import cases
 

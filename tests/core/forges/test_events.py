@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from draftsman.errors import Failure
-from draftsman.forges.api import gitea as gitea_reader
 from draftsman.forges.checks import CheckState
 from draftsman.forges.forge_event import EventKind, ForgeEvent
 from draftsman.forges.webhooks import Webhooks
+from draftsman_bots.forge_kinds import gitea as gitea_reader
 from draftsman_testing.forges.conversation import (
     SECRET,
     GiteaPayloads,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from draftsman.forges import github_events, gitlab_events
-from draftsman.forges.api.github import issue_comments
 from draftsman.forges.forge_event import EventKind
+from draftsman_bots.forge_kinds import github_events, gitlab_events
+from draftsman_bots.forge_kinds.github import issue_comments
 from tests.support.cases import cases
 
 ANNA, MALLORY = ({"id": id, "login": name} for id, name in ((1, "anna"), (2, "mallory")))

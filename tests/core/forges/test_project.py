@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from draftsman.forges.api.gitea import Gitea
-from draftsman.forges.api.github import GitHub
-from draftsman.forges.api.gitlab import GitLab
 from draftsman.forges.checks import CheckState, check_of, overall
-from draftsman.forges.kinds import GITHUB as GITHUB_KIND
-from draftsman.forges.kinds import GITLAB as GITLAB_KIND
 from draftsman.forges.project import Project, find_project
 from draftsman.settings import settings_model
 from draftsman.settings.forges import ForgeSettings
+from draftsman_bots.forge_kinds.gitea import Gitea
+from draftsman_bots.forge_kinds.github import GitHub
+from draftsman_bots.forge_kinds.gitlab import GitLab
+from draftsman_bots.forge_kinds.plugin import GITHUB as GITHUB_KIND
+from draftsman_bots.forge_kinds.plugin import GITLAB as GITLAB_KIND
 from tests.support.cases import cases
 
 GITHUB = "https://github.com"

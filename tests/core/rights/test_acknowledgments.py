@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
 
 from draftsman.attention import store as attention
 from draftsman.attention.attention import ReminderDelay
 from draftsman.attention.ladder import LadderStep
-from draftsman.attention.pager_event import PagerEvent
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.target import Target
@@ -167,23 +165,3 @@ async def test_the_leader_sends_each_reminder_once_after_the_delays(
         counts = await rows(conn, "SELECT reminders FROM draftsman.question_times ORDER BY job")
     assert counts == [(1,), (1,), (1,)]
     assert ben.person == "ben"
-
-
-async def test_only_bots_record_the_events_of_pagers(
-    as_role: As, known: Runtime, make: Factory
-) -> None:
-    number = (await make.asked(GATE)).number
-    id = (await known.read_model.job(number)).id
-    event = PagerEvent("ops", "e1", id, 1, "acknowledged", datetime.now(UTC))
-    for name in ("carol", "worker"):
-        rt = await as_role(name)
-        with pytest.raises(Refused, match="permission denied"):
-            await rt.acknowledgments.record_page(event, None)
-    bot = await as_role("bot")
-    assert await bot.acknowledgments.record_page(event, None) == "recorded"
-    forged = Actor(Source.CLI, "carol", "Carol", person="carol", roles=frozenset({"approver"}))
-    other = replace(event, id="e2")
-    with pytest.raises(Refused, match="may not delay"):
-        await bot.acknowledgments.record_page(other, forged)
-    repeated = await bot.acknowledgments.record_page(event, None)
-    assert repeated.startswith("ignored: known")

@@ -53,9 +53,9 @@ async def test_only_a_bot_binds_the_login_of_a_person_to_an_account(
     session: Callable[[str], Awaitable[Connection]], conn: Connection
 ) -> None:
     """A login without an account could be bound in advance, to an account of another person."""
-    bind = "SELECT draftsman.bind_account('acme:anna', '7')"
+    bind = "SELECT draftsman.bind_account('forge', 'acme:anna', '7')"
     bot = await session("bot")
-    async with refused(FORBIDDEN, "bot cannot bind acme:anna"):
+    async with refused(FORBIDDEN, "bot cannot bind forge:acme:anna"):
         await bot.execute(bind)
     await conn.execute(
         "INSERT INTO draftsman.person_identities (person, channel, external_id)"

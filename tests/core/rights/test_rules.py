@@ -10,7 +10,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.errors import NotPermitted, Refused
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.permission_rules.permission_rule import proposal_text
@@ -141,7 +141,7 @@ async def test_the_bot_decides_for_operators_in_slack_on_a_rule_as_it_was_propos
         await olga.rules.propose("git.example.org/acme/shop", text, await olga.actor())
         for text in patterns
     ]
-    for other in (Actor("slack", "U-BEN", "x"), Actor(Source.WEB, "olga", "x")):
+    for other in (Actor("slack", "U-BEN", "x"), Actor("web", "olga", "x")):
         with pytest.raises(Refused, match="may not change rules"):
             await bot.rules.ratify(active.id, other)
     with pytest.raises(Refused, match="may not change the time of a rule"):

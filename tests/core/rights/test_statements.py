@@ -208,20 +208,20 @@ TALKING: Final = {
 TABLES: Final = REPOS | SCHEDULES
 RECEIVING: Final = {
     *("forges.receive", "forges.finish", "forges.answered"),
-    "attention.record_page",
+    "pagers.record",
     "forges.branch_deleted",
 }
 FOLLOWING: Final = {
     f"forges.{name}"
     for name in ("ignore", "ignore_others", "send", "reopen", "reopen_pull", "add", "end")
 }
-SIGNED_IN: Final = {f"web_sessions.{name}" for name in ("create_link", "end", "sessions")}
+SIGNED_IN: Final = {f"browser_sessions.{name}" for name in ("create_link", "end", "sessions")}
 SHOWING: Final = {
     f"live_threads.{name}" for name in ("add", "claim", "begin_stream", "record", "remove")
 }
-BROWSERS: Final = SIGNED_IN - {"web_sessions.create_link"}
+BROWSERS: Final = SIGNED_IN - {"browser_sessions.create_link"}
 SERVING: Final = {
-    f"web_sessions.{name}" for name in ("close", "find", "open_session", "person_of_link")
+    f"browser_sessions.{name}" for name in ("close", "find", "open_session", "person_of_link")
 }
 FILES: Final = {"attachments.claim", "attachments.end"}
 REFUSED: Final = {

@@ -11,6 +11,7 @@ from tests.soak.calls import (
     archives,
     attachments,
     boards,
+    browser_sessions,
     budgets,
     chat,
     checkpoints,
@@ -35,7 +36,6 @@ from tests.soak.calls import (
     schedules,
     settle,
     sweeps,
-    web_sessions,
 )
 from tests.soak.calls.call import Call
 
@@ -67,7 +67,7 @@ CALLS: Final[dict[str, Call]] = {
     **schedules.CALLS,
     **settle.CALLS,
     **sweeps.CALLS,
-    **web_sessions.CALLS,
+    **browser_sessions.CALLS,
 }
 
 

@@ -70,7 +70,9 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "people.link": Call(lambda conn: people.link(conn, "hash", "anna", "cli:anna")),
     "people.unlink": Call(lambda conn: people.unlink(conn, "slack", "U1")),
-    "people.bind_account": Call(lambda conn: people.bind_account(conn, "github:anna", "7")),
+    "people.bind_account": Call(
+        lambda conn: people.bind_account(conn, "forge", "github:anna", "7")
+    ),
     "people.person": Call(lambda conn: people.person(conn, "slack", "U1")),
     "people.links": Call(lambda conn: people.links(conn, 1000)),
     "people.directory": Call(people.directory),

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from draftsman.attention import store as attention
-from draftsman.attention.pager_event import PagerEvent
 from draftsman.ids import new_id
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
+from draftsman_bots.pagers.records import store as pagers
+from draftsman_bots.pagers.records.pager_event import PagerEvent
 from tests.soak.calls.call import NEWEST, Call, last_of
 
 ANNA: Final = Actor(Source.CLI, "anna", "Anna")
@@ -22,8 +23,8 @@ PAGE_EVENT: Final = PagerEvent(
 CALLS: Final[dict[str, Call]] = {
     "attention.record_views": Call(lambda conn: attention.record_views(conn, [(NEWEST, 1)], ANNA)),
     "attention.acknowledge": Call(lambda conn: attention.acknowledge(conn, OPEN, 1, ANNA, 60)),
-    "attention.paged": Call(lambda conn: attention.paged(conn, new_id(), 1)),
-    "attention.record_page": Call(lambda conn: attention.record_page(conn, OPEN, 1, PAGE_EVENT)),
+    "pagers.question": Call(lambda conn: pagers.question(conn, new_id(), 1)),
+    "pagers.record": Call(lambda conn: pagers.record(conn, OPEN, 1, PAGE_EVENT)),
     "attention.snooze": Call(lambda conn: attention.snooze(conn, OPEN, 1, ANNA, 60)),
     "attention.delays": Call(lambda conn: attention.delays(conn, OPEN, 1)),
     "attention.figures": Call(lambda conn: attention.figures(conn, 1e9, PAGE), 20 * PAGE, WHY),

@@ -37,8 +37,8 @@ from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman.worker.registry.registered_worker import RegisteredWorker
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import JobGroup
+from draftsman_bots.trello.command_line.board_rows import BoardRow
 from draftsman_bots.trello.records.board import BoardConfig, LabelRule
-from draftsman_tui.common.boards import BoardRow
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.snapshot import JobPatch, JobSnapshot

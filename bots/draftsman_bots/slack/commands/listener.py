@@ -12,20 +12,19 @@ from draftsman_bots.conversation.requests import JobRequest
 from draftsman_bots.slack.commands.text_dispatch import dispatch_text
 from draftsman_bots.slack.ephemeral import (
     Reply,
-    ReplyTarget,
     error_reply,
     is_retryable,
     send_ephemeral,
 )
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.payloads import payloads
-from draftsman_bots.slack.payloads.payloads import readable_text
+from draftsman_bots.slack.payloads.payloads import PAYLOAD, readable_text
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
     from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.payloads.payloads import SlashCommand
 
 
 NOT_IN_CHANNEL: Final = Reply(
@@ -37,8 +36,8 @@ NOT_IN_CHANNEL: Final = Reply(
 def register(app: AsyncApp, ctx: BotContext) -> None:
     """Register the command."""
 
-    async def command(ack: Any, body: dict[str, Any]) -> None:
-        reply = await on_command(ctx, body)
+    async def command(ack: Any, context: dict[str, Any]) -> None:
+        reply = await on_command(ctx, context[PAYLOAD])
         if reply is None:
             await ack()
         else:
@@ -47,13 +46,10 @@ def register(app: AsyncApp, ctx: BotContext) -> None:
     app.command(ctx.settings.command)(command)
 
 
-async def on_command(ctx: BotContext, body: dict[str, Any]) -> Reply | None:
+async def on_command(ctx: BotContext, command: SlashCommand) -> Reply | None:
     """Execute a command; raises errors that Slack or the user can retry."""
-    command = payloads.parse_slash_command(body)
-    if command is None:
-        return None
     target = job_target(command.channel, "", command.user.id)
-    origin = RequestOrigin(command.key, target, command.trigger_id)
+    origin = RequestOrigin(command.key, target, command)
     parsed = parse_slack(readable_text(command.text))
     try:
         reply = await dispatch_text(ctx, command.user, command.channel, origin, parsed)
@@ -73,7 +69,7 @@ def _submits_job(parsed: ParsedText, reply: Reply | None) -> bool:
     return isinstance(parsed.request, JobRequest) and reply is not None
 
 
-async def _notify_if_absent(ctx: BotContext, command: payloads.SlashCommand) -> None:
+async def _notify_if_absent(ctx: BotContext, command: SlashCommand) -> None:
     """Tell the user if the bot cannot post in the channel of a new job."""
     if command.channel.startswith("D"):
         return
@@ -85,8 +81,4 @@ async def _notify_if_absent(ctx: BotContext, command: payloads.SlashCommand) -> 
     except NETWORK:
         return
     if absent and ctx.background.first(("away", command.channel, command.user.id, command.key)):
-        send_ephemeral(
-            ctx,
-            ReplyTarget(command.user.id, command.channel, response_url=command.response_url),
-            NOT_IN_CHANNEL,
-        )
+        send_ephemeral(ctx, command.reply_target, NOT_IN_CHANNEL)

@@ -9,13 +9,12 @@ from draftsman_bots.conversation.commands import Access, Surface, command_names,
 from draftsman_bots.conversation.parser import ParsedText
 from draftsman_bots.conversation.replies import respond_to_command
 from draftsman_bots.conversation.requests import JobRequest, ScheduleRequest
-from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.deliveries.mrkdwn import escape, escape_truncated
 from draftsman_bots.slack.deliveries.render import BOT_NAME
-from draftsman_bots.slack.ephemeral import Reply, ReplyTarget
+from draftsman_bots.slack.ephemeral import Reply, spoken
 from draftsman_bots.slack.jobs import job_commands
 from draftsman_bots.slack.people import web_link
-from draftsman_bots.slack.people.access import authorize, authorize_person
+from draftsman_bots.slack.people.access import SlackConversation, authorize, authorize_person
 from draftsman_bots.slack.requests import job_requests, templates
 from draftsman_bots.slack.schedules import schedules
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.payloads.payloads import SlackUser
+    from draftsman_bots.slack.people.access import SlackUser
     from draftsman_bots.slack.requests.job_requests import RequestOrigin
 
 NOTES: Final = """\
@@ -64,8 +63,7 @@ async def dispatch_text(
     if name in job_commands.READ:
         return await job_commands.READ[name](ctx, parsed)
     if name == "template":
-        reply_target = ReplyTarget(user.id, channel)
-        result = await templates.run_template(ctx, actor, origin, reply_target, parsed.text)
+        result = await templates.run_template(ctx, actor, origin, parsed.text)
         return result if isinstance(result, Reply) else await _submission_reply(ctx, result, origin)
     return await _answer_command(ctx, actor, origin, parsed)
 

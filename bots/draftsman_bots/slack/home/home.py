@@ -9,7 +9,7 @@ from draftsman.errors import NotPermitted
 from draftsman.people.policy import Verb
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.home.modal_views import OwnJobs
-from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.payloads.payloads import OpenedTab
 from draftsman_bots.slack.people.access import authorize, may_answer, require_person
 from draftsman_bots.slack.requests import suggested_prompts
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.questions.question import Question
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.payloads.payloads import SlackUser
+    from draftsman_bots.slack.people.access import SlackUser
     from draftsman_bots.slack.transport.dispatcher import EventListener
 
 MAX_SCANNED: Final = 200
@@ -28,14 +28,14 @@ def events(ctx: BotContext) -> dict[str, EventListener]:
     """Return the listeners of the App Home, and of the conversation with the agent."""
 
     async def opened(body: dict[str, Any]) -> None:
-        user = payloads.parse_home_opened(body)
-        if user is not None:
-            publish(ctx, user)
-        else:
-            suggested_prompts.on_conversation(ctx, body)
+        tab = OpenedTab.model_validate(body)
+        if tab.tab == "messages":
+            suggested_prompts.on_conversation(ctx, tab)
+        elif tab.tab in ("", "home") and tab.user_id:
+            publish(ctx, tab.user)
 
     async def started(body: dict[str, Any]) -> None:
-        suggested_prompts.on_conversation(ctx, body)
+        suggested_prompts.on_conversation(ctx, OpenedTab.model_validate(body))
 
     async def moved(body: dict[str, Any]) -> None:
         """Ignore it: requests do not depend on the channel that the user looks at."""

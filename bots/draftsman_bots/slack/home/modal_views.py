@@ -32,13 +32,14 @@ from draftsman_bots.slack.deliveries.blocks import (
 )
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated, local_time
 from draftsman_bots.slack.deliveries.render import controls
-from draftsman_bots.slack.ephemeral import Reply, ReplyTarget, send_ephemeral
+from draftsman_bots.slack.ephemeral import Reply, send_ephemeral
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.text import truncate
 
 if TYPE_CHECKING:
     from draftsman.actions.action import Action
     from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.payloads.payloads import Interaction
 
 
 View = dict[str, Any]
@@ -258,14 +259,15 @@ TIMED_OUT: Final = Reply("Slack timed out. Please try again.")
 REFUSED: Final = "Slack did not open the form: {}."
 
 
-def open_modal(ctx: BotContext, target: ReplyTarget, trigger_id: str, view: View) -> None:
+def open_modal(ctx: BotContext, opened: Interaction, view: View) -> None:
     """Open a modal in the background; if the trigger id expired, tell the user."""
-    ctx.background.spawn(_show(ctx, target, trigger_id, view))
+    ctx.background.spawn(_show(ctx, opened, view))
 
 
-async def _show(ctx: BotContext, target: ReplyTarget, trigger_id: str, view: View) -> None:
+async def _show(ctx: BotContext, opened: Interaction, view: View) -> None:
+    target = opened.reply_target
     try:
-        await ctx.client.views_open(trigger_id=trigger_id, view=view)
+        await ctx.client.views_open(trigger_id=opened.trigger_id, view=view)
     except SlackApiError as error:
         if (code := error_code(error)) == "exchanged_trigger_id":
             return  # an earlier delivery of the same request opened it

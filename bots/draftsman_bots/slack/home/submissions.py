@@ -10,12 +10,11 @@ from draftsman.errors import DraftsmanError
 from draftsman_bots.conversation.replies import ReplyKind, press
 from draftsman_bots.conversation.requests import MODES, JobRequest
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.conversation import SlackConversation
 from draftsman_bots.slack.deliveries.mrkdwn import plain_spans
 from draftsman_bots.slack.ephemeral import is_retryable, modal_error
 from draftsman_bots.slack.home import modal_views
-from draftsman_bots.slack.payloads import payloads
-from draftsman_bots.slack.people.access import authorize_form
+from draftsman_bots.slack.payloads.payloads import PAYLOAD
+from draftsman_bots.slack.people.access import SlackConversation, authorize_form
 from draftsman_bots.slack.requests import job_requests, revisions, templates
 from draftsman_bots.slack.requests.job_requests import RequestOrigin
 
@@ -32,8 +31,8 @@ _TARGET: Final = re.compile(r"slack:[A-Z0-9]{2,40}(/[0-9]{1,12}\.[0-9]{1,8})?")
 def register(app: AsyncApp, ctx: BotContext) -> None:
     """Register the modals; closing a modal changes nothing."""
 
-    async def submitted(ack: Any, body: dict[str, Any]) -> None:
-        errors = await on_submission(ctx, body)
+    async def submitted(ack: Any, context: dict[str, Any]) -> None:
+        errors = await on_submission(ctx, context[PAYLOAD])
         if errors:
             await ack(response_action="errors", errors=errors)
         else:
@@ -46,11 +45,8 @@ def register(app: AsyncApp, ctx: BotContext) -> None:
     app.view_closed(re.compile(""))(closed)
 
 
-async def on_submission(ctx: BotContext, body: dict[str, Any]) -> dict[str, str]:
+async def on_submission(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     """Handle a submitted modal; return its errors by block id."""
-    view = payloads.parse_view_submission(body)
-    if view is None:
-        return {}
     try:
         if view.callback == ids.NEW_JOB:
             return await _new_job(ctx, view)

@@ -16,10 +16,9 @@ from draftsman.jobs.job import AGENT_TYPE, TERMINAL
 from draftsman_bots.conversation.commands import Access
 from draftsman_bots.conversation.replies import act
 from draftsman_bots.conversation.requests import JobRequest
-from draftsman_bots.slack.conversation import SlackConversation, spoken
-from draftsman_bots.slack.ephemeral import Reply, error_reply
+from draftsman_bots.slack.ephemeral import Reply, error_reply, spoken
 from draftsman_bots.slack.payloads.payloads import MessageChange
-from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.people.access import SlackConversation, authorize_person
 from draftsman_bots.slack.records.service import SlackThreads
 from draftsman_bots.slack.requests import job_requests, revisions
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
@@ -27,7 +26,8 @@ from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import FileRef
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.payloads.payloads import MessageEvent, SlackUser
+    from draftsman_bots.slack.payloads.payloads import MessageEvent
+    from draftsman_bots.slack.people.access import SlackUser
 
 NOT_A_MESSAGE: Final = Reply("")
 """No job of the thread takes messages."""

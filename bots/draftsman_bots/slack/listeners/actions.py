@@ -9,93 +9,71 @@ from draftsman.actions import questions
 from draftsman.actions.action import About
 from draftsman.deliveries.documents.builder import question_choices
 from draftsman.errors import DraftsmanError, NotFound
-from draftsman_bots import json_fields
 from draftsman_bots.conversation.commands import Access
 from draftsman_bots.conversation.replies import press
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.controls import CONTROLS, DIALOGS, row_and_text
-from draftsman_bots.slack.conversation import SlackConversation, spoken
-from draftsman_bots.slack.deliveries.blocks import MAX_OPTIONS
+from draftsman_bots.slack.controls import CONTROLS, parse_ref, row_and_text
+from draftsman_bots.slack.deliveries.blocks import MAX_OPTIONS, context
 from draftsman_bots.slack.deliveries.render import Topic
 from draftsman_bots.slack.deliveries.render import options as question_options
-from draftsman_bots.slack.ephemeral import (
-    Reply,
-    ReplyTarget,
-    error_reply,
-    is_retryable,
-    send_ephemeral,
-)
+from draftsman_bots.slack.ephemeral import Reply, error_reply, is_retryable, send_ephemeral, spoken
 from draftsman_bots.slack.home import home, modal_views
 from draftsman_bots.slack.home.modal_views import open_modal
-from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.ids import AnswerValue
+from draftsman_bots.slack.payloads.payloads import PAYLOAD
 from draftsman_bots.slack.people.access import (
+    SlackConversation,
     authorize,
     authorize_person,
-    check_modal_access,
     recognize,
 )
-from draftsman_bots.slack.permission_rules import show_in_message
-from draftsman_bots.slack.requests import revisions, templates
-from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
+from draftsman_bots.slack.requests import job_requests, revisions, templates
 from draftsman_bots.slack.schedules import schedules
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
-    from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.payloads.payloads import BlockAction
+    from draftsman_bots.slack.deliveries.blocks import Block
+    from draftsman_bots.slack.payloads.payloads import BlockAction, OptionsRequest
 
 GONE: Final = Reply("This is no longer active.")
 _INTERACTIVE: Final = frozenset({"actions", "input"})
-_IN_CHANNEL: Final = frozenset(
-    {
-        ids.REVISE,
-        ids.TEMPLATE,
-        ids.ADD_SCHEDULE,
-    }
-)
-"""Controls for people, in a channel that accepts requests."""
 
 
 def register(app: AsyncApp, ctx: BotContext) -> None:
     """Register the listeners; unknown actions are acknowledged."""
 
-    async def action(ack: Any, body: dict[str, Any]) -> None:
-        await on_action(ctx, body)
+    async def action(ack: Any, context: dict[str, Any]) -> None:
+        await on_action(ctx, context[PAYLOAD])
         await ack()
 
-    async def options(ack: Any, body: dict[str, Any]) -> None:
-        await ack(options=await on_options(ctx, body))
+    async def options(ack: Any, context: dict[str, Any]) -> None:
+        await ack(options=await on_options(ctx, context[PAYLOAD]))
 
     app.action(re.compile(""))(action)
     app.options(re.compile(""))(options)
 
 
-async def on_action(ctx: BotContext, body: dict[str, Any]) -> None:
+async def on_action(ctx: BotContext, click: BlockAction) -> None:
     """Handle a block action; raises errors that the user can retry."""
-    action = payloads.parse_block_action(body)
-    if action is None:
-        return
-    reply_target = ReplyTarget(action.user.id, action.channel, action.thread, action.response_url)
     try:
-        reply = await _route(ctx, action, reply_target)
+        reply = await _route(ctx, click)
     except NotFound:
         reply = GONE
-        _remove_controls(ctx, action)
+        _replace_controls(ctx, click, click.text or GONE.text)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
         reply = error_reply(error)
-    if reply is not None and ctx.background.first((action.key, reply.text)):
-        send_ephemeral(ctx, reply_target, reply)
+    if reply is not None and ctx.background.first((click.key, reply.text)):
+        send_ephemeral(ctx, click.reply_target, reply)
 
 
-async def on_options(ctx: BotContext, body: dict[str, Any]) -> list[dict[str, Any]]:
+async def on_options(ctx: BotContext, request: OptionsRequest) -> list[dict[str, Any]]:
     """Return the choices of a question that contain the typed text, within Slack's limit."""
-    request = payloads.parse_options_request(body)
-    ref = ids.parse_answer(request.block) if request else None
-    if request is None or ref is None:
+    ref = ids.parse_answer(request.block)
+    if ref is None:
         return []
     try:
         await authorize(ctx, request.user)
@@ -111,25 +89,32 @@ async def on_options(ctx: BotContext, body: dict[str, Any]) -> list[dict[str, An
     return [option for choice, option in pairs if query in choice.label.casefold()][:MAX_OPTIONS]
 
 
-async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> Reply | None:
-    kind = action.action.partition(":")[0]
-    if kind in CONTROLS:
-        return await _act(ctx, action, kind)
-    if kind in DIALOGS:
-        _open_question_modal(ctx, action, reply_target, kind)
-    elif kind == ids.NEW_JOB:
-        _open_new_job(ctx, action, reply_target)
-    elif kind == ids.REFRESH:
-        home.publish(ctx, action.user)
-    elif kind in _IN_CHANNEL:
-        actor = await authorize_person(ctx, action.user, action.channel)
-        return await _route_in_channel(ctx, actor, action, reply_target, kind)
+async def _route(ctx: BotContext, click: BlockAction) -> Reply | None:
+    """Take the action of a control, or open its modal; return the reply."""
+    match click.kind, parse_ref(click):
+        case ((ids.DENY | ids.FREE), AnswerValue() as ref):
+            _open_question(ctx, click, ref)
+        case ids.NEW_JOB, _:
+            job_requests.open_new_job(ctx, click)
+        case ids.REFRESH, _:
+            home.publish(ctx, click.user)
+        case ids.REVISE, int() as job:
+            actor = await authorize_person(ctx, click.user, click.channel)
+            await revisions.open_form(ctx, actor, click, job)
+        case ids.TEMPLATE, str() as name:
+            actor = await authorize_person(ctx, click.user, click.channel)
+            return await templates.run_pressed(ctx, actor, click, name)
+        case ids.ADD_SCHEDULE, _:
+            actor = await authorize_person(ctx, click.user, click.channel)
+            return await schedules.add(ctx, actor, click)
+        case kind, ref if kind in CONTROLS:
+            return await _act(ctx, click, ref)
     return None
 
 
-async def _act(ctx: BotContext, click: BlockAction, kind: str) -> Reply | None:
+async def _act(ctx: BotContext, click: BlockAction, ref: Any) -> Reply | None:
     """Take the action of a control; the App Home is published again after it."""
-    action = CONTROLS[kind]
+    action = CONTROLS[click.kind]
     is_answer = action in (questions.answer, questions.approve)
     is_schedule = action.about is About.SCHEDULE  # in a channel that accepts requests
     conversation = SlackConversation(
@@ -138,73 +123,32 @@ async def _act(ctx: BotContext, click: BlockAction, kind: str) -> Reply | None:
         Access.EVERYBODY if is_answer else Access.PERSON,
         click.channel if is_schedule else "",
     )
-    row, text = await row_and_text(ctx, click, kind)
-    reply = spoken(await press(conversation, action, row, text, click.key))
+    row, text = await row_and_text(ctx, click, ref)
+    result = await press(conversation, action, row, text, click.key)
     if not click.channel:
         home.publish(ctx, click.user)
-    if reply is not None and action.about is About.RULE and show_in_message(ctx, click, reply.text):
-        return None
-    return reply
+    reply = spoken(result)
+    if reply is None or action.about is not About.RULE or not click.is_editable:
+        return reply
+    _replace_controls(ctx, click, reply.text, context(reply.text))
+    return None
 
 
-async def _route_in_channel(
-    ctx: BotContext, actor: Actor, action: BlockAction, reply_target: ReplyTarget, kind: str
-) -> Reply | None:
-    if kind == ids.REVISE:
-        await revisions.open_form(ctx, actor, action, reply_target)
-        return None
-    if kind == ids.TEMPLATE:
-        return await _run_template(ctx, actor, action, reply_target)
-    return await schedules.add(ctx, actor, action)
-
-
-def _open_new_job(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> None:
-    check_modal_access(ctx, action.user)
-    view = modal_views.new_job(ctx.rt.settings.agent_names, f"slack:{action.user.id}")
-    open_modal(ctx, reply_target, action.trigger_id, view)
-
-
-def _open_question_modal(
-    ctx: BotContext, action: BlockAction, reply_target: ReplyTarget, kind: str
-) -> None:
-    ref = ids.parse_answer(action.value)
-    if ref is None:
-        raise NotFound("question not found")
-    ctx.background.spawn(recognize(ctx, action.user))  # the modal does not say where it was opened
-    if kind == ids.DENY:
+def _open_question(ctx: BotContext, click: BlockAction, ref: AnswerValue) -> None:
+    ctx.background.spawn(recognize(ctx, click.user))  # the modal does not say where it was opened
+    if click.kind == ids.DENY:
         view = modal_views.deny_reason(ref.job, ref.question)
     else:
-        text = ctx.background.draft((action.user.account(*ctx.company), ref.job, ref.question))
+        text = ctx.background.draft((click.user.account(*ctx.company), ref.job, ref.question))
         view = modal_views.free_text(ref.job, ref.question, text)
-    open_modal(ctx, reply_target, action.trigger_id, view)
+    open_modal(ctx, click, view)
 
 
-async def _run_template(
-    ctx: BotContext, actor: Actor, action: BlockAction, reply_target: ReplyTarget
-) -> Reply | None:
-    name = ids.parse_template(action.value)
-    if name is None:
-        raise NotFound("template not found")
-    target = job_target(action.channel, action.thread, action.user.id)
-    origin = RequestOrigin(action.key, target, action.trigger_id)
-    result = await templates.run_template(ctx, actor, origin, reply_target, name)
-    if result is None or isinstance(result, Reply):
-        return result
-    return Reply(f"{result.name} is {result.status}. Updates follow.")
-
-
-def _remove_controls(ctx: BotContext, action: BlockAction) -> None:
-    """Remove the controls of a message whose question or job is gone."""
-    if action.message is None or not action.channel or not action.ts:
-        return
-    blocks = action.message.get("blocks")
-    remaining = [
-        block
-        for block in (blocks if isinstance(blocks, list) else [])
-        if isinstance(block, dict) and block.get("type") not in _INTERACTIVE
-    ]
-    text = json_fields.string(action.message, "text") or GONE.text
-    update = ctx.client.chat_update(
-        channel=action.channel, ts=action.ts, text=text, blocks=remaining
-    )
-    ctx.background.spawn(update)
+def _replace_controls(ctx: BotContext, click: BlockAction, text: str, *blocks: Block) -> None:
+    """Remove the controls of a click's message, and add blocks to it."""
+    if click.is_editable:
+        shown = [block for block in click.blocks if block.get("type") not in _INTERACTIVE]
+        update = ctx.client.chat_update(
+            channel=click.channel, ts=click.ts, text=text, blocks=[*shown, *blocks]
+        )
+        ctx.background.spawn(update)

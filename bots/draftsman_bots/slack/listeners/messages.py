@@ -21,14 +21,12 @@ from draftsman_bots.slack.deliveries.blocks import section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import (
     Reply,
-    ReplyTarget,
     error_reply,
     is_retryable,
     send_ephemeral,
 )
 from draftsman_bots.slack.jobs import thread_messages
-from draftsman_bots.slack.payloads import payloads
-from draftsman_bots.slack.payloads.payloads import MessageChange, MessageEvent
+from draftsman_bots.slack.payloads.payloads import MessageChange, MessageEvent, parse_message
 from draftsman_bots.slack.people.access import authorize_person
 from draftsman_bots.slack.questions import thread_replies
 from draftsman_bots.slack.requests import job_requests
@@ -61,7 +59,7 @@ def events(ctx: BotContext) -> dict[str, EventListener]:
 
 async def on_message(ctx: BotContext, body: dict[str, Any], bot: str) -> None:
     """Handle a message; raises errors after which Slack is to send it again."""
-    event = payloads.parse_message(body, bot)
+    event = parse_message(body, bot)
     if event is None:
         _log.debug("ignored a message that was not written by a person")
         return
@@ -80,7 +78,7 @@ async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, no
     `notify`: its author is notified if the answer is not accepted. Raises errors that a retry may
     fix.
     """
-    event = payloads.parse_message(body, bot)
+    event = parse_message(body, bot)
     if event is None or not event.thread:
         return
     try:
@@ -98,7 +96,7 @@ async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, no
 
 def _send_reply(ctx: BotContext, message: MessageEvent, reply: Reply | None) -> None:
     if reply is not None and ctx.background.first((message.key, message.text)):
-        send_ephemeral(ctx, ReplyTarget(message.user.id, message.channel, message.thread), reply)
+        send_ephemeral(ctx, message.reply_target, reply)
 
 
 async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:

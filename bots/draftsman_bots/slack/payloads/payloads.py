@@ -1,21 +1,37 @@
-"""Parsers of Slack's payloads. Pure, and no payload raises.
+"""Slack's payloads, a model for each kind. Pure.
 
-Any field may be missing, null or of another type: an unreadable payload is None, a field "".
+A field of another type, null or missing is empty, as is an object around it: Slack adds fields and
+kinds of channels, and none of that may drop a payload. Only the fields of type `Required` have to
+be there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
-from typing import Any, Final
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Final
+
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    InstanceOf,
+    StringConstraints,
+    ValidationError,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from draftsman.jobs.requests.invocation import FileRef
-from draftsman_bots.json_fields import mapping, nested, objects, string
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.mrkdwn import unescape
+from draftsman_bots.slack.people.access import SlackUser
+from draftsman_bots.slack.transport.payload_kind import PayloadKind
 
 # Incoming text as its author sees it.
 
@@ -38,83 +54,55 @@ def _link(match: re.Match[str]) -> str:
     return f"{label} ({address})"
 
 
-# Slack users, and whether they belong to the company.
-
-
-class UserOrigin(StrEnum):
-    """A user's origin, as far as a payload shows it."""
-
-    HOME = "home"
-    UNSURE = "unsure"
-    """In a workspace that may belong to the organization."""
-    ELSEWHERE = "elsewhere"
+# Types of fields.
 
 
 @dataclass(frozen=True, slots=True)
-class SlackUser:
-    """A user of the workspace `team`, in the workspace `app_team`, which has the app.
+class _Else:
+    """Replaces an invalid value by that of `make`; without it, drops the item of a list."""
 
-    Each field is "" if the payload does not contain it.
-    """
+    make: Callable[[], Any] | None = None
 
-    id: str
-    name: str = ""
-    team: str = ""
-    app_team: str = ""
-    enterprise: str = ""
-    """The organization of the workspace that has the app."""
-    org: str = ""
-    """The organization of the user's own workspace."""
-    is_internal_channel: bool | None = None
-    """Whether this is a channel that no other organization shares."""
-    channel: str = ""
-
-    def origin(self, home: str | None, org: str | None = None) -> UserOrigin:
-        """Return the user's origin; `home` is the home workspace, if it is known.
-
-        `org` is its organization, "" if it has none; unknown values come from the payload. All
-        workspaces of an organization share user ids.
-        """
-        home_team = home or self.app_team
-        org = self.enterprise if org is None else org
-        org = org or (home_team if home_team.startswith("E") else "")
-        if not self.team or not home_team or self.team in (home_team, org):
-            return UserOrigin.HOME
-        if not org:
-            return UserOrigin.ELSEWHERE
-        if self.org == org or self.is_internal_channel:
-            return UserOrigin.HOME
-        return UserOrigin.ELSEWHERE if self.org or self.team.startswith("E") else UserOrigin.UNSURE
-
-    def is_stranger(
-        self, home: str | None, org: str | None = None, colleagues: Collection[str] = ()
-    ) -> bool:
-        """Return whether the user belongs to another company.
-
-        `colleagues` are workspaces, and users as `U…@T…`, that are verified. An installation for a
-        whole organization is assumed to meet only its own users.
-        """
-        origin = self.origin(home, org)
-        if origin is not UserOrigin.UNSURE:
-            return origin is UserOrigin.ELSEWHERE
-        is_colleague = self.team in colleagues or f"{self.id}@{self.team}" in colleagues
-        return not is_colleague and not (home or self.app_team).startswith("E")
-
-    def account(
-        self, home: str | None, org: str | None = None, colleagues: Collection[str] = ()
-    ) -> str:
-        """Return the account: the id, for an external user followed by `@` and the workspace.
-
-        Ids are unique only within an organization: elsewhere the same id is another person.
-        """
-        stranger = self.is_stranger(home, org, colleagues)
-        return f"{self.id}@{self.team}" if stranger else self.id
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        if self.make is None:
+            return core_schema.with_default_schema(handler(source), on_error="omit")
+        return core_schema.with_default_schema(
+            handler(source), default_factory=self.make, on_error="default"
+        )
 
 
-# Parsers of Slack's file objects. Pure, and no object raises.
+def _none() -> None:
+    return None
 
 
-MAX_PARSED: Final = 100
+Required = Annotated[str, StringConstraints(strict=True, min_length=1)]
+Text = Annotated[InstanceOf[str], _Else(str)]
+Flag = Annotated[InstanceOf[bool] | None, _Else(_none)]
+Objects = Annotated[list[Annotated[InstanceOf[dict[str, Any]], _Else()]], _Else(list)]
+
+
+def at(*paths: str, default: Any = "") -> Any:
+    """Return the field at the first of these paths that the payload has."""
+    aliases = [AliasPath(*_names(path)) for path in paths]  # type: ignore[arg-type]
+    return Field(default, validation_alias=AliasChoices(*aliases))
+
+
+def _names(path: str) -> list[str | int]:
+    return [int(name) if name.isdigit() else name for name in path.split(".")]
+
+
+class Model(BaseModel):
+    """An object of Slack."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+# Files.
+
+
+MAX_FILES: Final = 100
 LINK: Final = "it is a link to another service, not a file in Slack"
 UNAVAILABLE: Final = {
     "external": LINK,
@@ -125,52 +113,348 @@ UNAVAILABLE: Final = {
 """Modes of files without content for the app, and the reason for each."""
 
 
-def parse_files(message: object) -> tuple[FileRef, ...]:
-    """Return the files of a message, in order."""
-    files = [file for file in objects(message, "files") if string(file, "id")]
-    return tuple(_file_ref(file) for file in files[:MAX_PARSED])
+class SlackFile(Model):
+    """A file, as a message or `files.info` describes it."""
+
+    id: Text = ""
+    name: Text = ""
+    title: Text = ""
+    mimetype: Text = ""
+    size: Annotated[Annotated[int, Field(strict=True, gt=0)] | None, _Else(_none)] = None
+    """Bytes, as Slack says."""
+    mode: Text = ""
+    file_access: Text = ""
+    is_external: Flag = None
+    url: Text = at("url_private_download", "url_private")
+
+    @property
+    def unavailable(self) -> str | None:
+        """Why it has no content for the app; None if it may have some."""
+        if self.is_external:
+            return LINK
+        return UNAVAILABLE.get(self.mode) or UNAVAILABLE.get(self.file_access)
+
+    @property
+    def ref(self) -> FileRef:
+        """The file of a request."""
+        return FileRef(
+            reference={"file": self.id[:100]},
+            name=(self.name or self.title or self.id)[:1000],
+            media_type=self.mimetype[:200] or None,
+            size=self.size,
+            reason=self.unavailable,
+        )
 
 
-def unavailable(file: object) -> str | None:
-    """Return why a file has no content for the app; None if it may have some."""
-    if isinstance(file, dict) and file.get("is_external") is True:
-        return LINK
-    return UNAVAILABLE.get(string(file, "mode")) or UNAVAILABLE.get(string(file, "file_access"))
-
-
-def size_of(file: dict[str, Any]) -> int | None:
-    """Return the bytes of a file as Slack says."""
-    size = file.get("size")
-    return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None
-
-
-def _file_ref(file: dict[str, Any]) -> FileRef:
-    name = string(file, "name") or string(file, "title") or string(file, "id")
-    return FileRef(
-        reference={"file": string(file, "id")[:100]},
-        name=name[:1000],
-        media_type=string(file, "mimetype")[:200] or None,
-        size=size_of(file),
-        reason=unavailable(file),
-    )
+# Messages.
 
 
 HUMAN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages that people write."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlashCommand:
-    """A slash command and its author."""
+class SlackMessage(Model):
+    """A message, as an event or `conversations.replies` has it."""
 
-    user: SlackUser
-    workspace: str
-    """The workspace, or the organization if there is no workspace."""
-    channel: str
-    text: str
-    key: str
-    trigger_id: str
+    user: Text = ""
+    username: Text = ""
+    subtype: Text = ""
+    ts: Text = ""
+    thread: Text = at("thread_ts")
+    text: Text = ""
+    user_team: Text = ""
+    source_team: Text = ""
+    own_team: Text = at("team")
+    parent: Text = at("parent_user_id")
+    edited: Text = at("edited.ts")
+    bot: Any = at("bot_id", "bot_profile", default=None)
+    slack_files: Annotated[list[Annotated[SlackFile, _Else()]], _Else(list)] = at(
+        "files", default=()
+    )
+
+    @property
+    def team(self) -> str:
+        """The workspace of the author."""
+        return self.user_team or self.source_team or self.own_team
+
+    @property
+    def files(self) -> tuple[FileRef, ...]:
+        """Its files, in order."""
+        return tuple(file.ref for file in self.slack_files if file.id)[:MAX_FILES]
+
+    def is_by_person(self, bot: str) -> bool:
+        """Return whether neither Slack nor a bot wrote it."""
+        is_bot = self.bot or self.user in ("", "USLACKBOT", bot)
+        return not is_bot and self.subtype in HUMAN
+
+
+# Who sent a payload, and to which installation.
+
+
+class Authorization(Model):
+    """An installation of the app that an event was sent to."""
+
+    team_id: Text = ""
+    enterprise_id: Text = ""
+    user_id: Text = ""
+    is_bot: Flag = None
+    is_enterprise_install: Flag = None
+
+
+class Payload(Model):
+    """The workspaces and organizations of a payload.
+
+    `team_id` and `enterprise_id` are a pair, as are `team` and `org`; the kind of payload decides
+    which workspace they name (bolt-python's tests of its request internals have captures).
+    """
+
+    team_id: Text = ""
+    enterprise_id: Text = ""
+    team: Text = at("team.id", "team")
+    team_org: Text = at("team.enterprise_id")
+    enterprise: Text = at("enterprise.id")
+    view_team: Text = at("view.app_installed_team_id")
+    authorization: Annotated[Authorization | None, _Else(_none)] = at(
+        "authorizations.0", default=None
+    )
+
+    @property
+    def workspace(self) -> str:
+        """The workspace, or its organization if there is no workspace."""
+        return self.team_id or self.team or self.enterprise_id or self.enterprise or self.team_org
+
+    @property
+    def installation(self) -> str:
+        """The installation of an event; a message of a shared channel may name others."""
+        first = self.authorization
+        if first is None:
+            return ""
+        if first.is_enterprise_install:
+            return first.enterprise_id
+        return first.team_id or first.enterprise_id
+
+    def user_of(self, id: str, name: str = "", *, team: str, **fields: Any) -> SlackUser:
+        """Return a user whose workspace is `team`, as the payload shows it."""
+        first = self.authorization
+        enterprise = self.enterprise_id or self.enterprise or self.team_org
+        org = ""
+        if team and team == self.team_id:
+            org = self.enterprise_id
+        if team and team == self.team:
+            org = org or self.team_org or self.enterprise
+        return SlackUser(
+            id=id,
+            name=name,
+            team=team,
+            app_team=self.view_team or self.installation or self.workspace,
+            enterprise=enterprise if first is None else first.enterprise_id,
+            org=org,
+            **fields,
+        )
+
+
+# Commands and interactions.
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyTarget:
+    """The user, and where to reply; `channel` is "" in a view."""
+
+    user: str
+    channel: str = ""
+    thread: str = ""
     response_url: str = ""
+
+
+class Interaction(Payload):
+    """What a user did in Slack, other than writing a message.
+
+    Outside of messages `channel`, `ts` and `thread` are "".
+    """
+
+    user_id: Required = at("user.id", default=...)
+    user_name: Text = at("user.username", "user.name")
+    user_team: Text = at("user.team_id")
+    channel: Text = at("container.channel_id", "channel.id")
+    ts: Text = at("container.message_ts", "message.ts")
+    thread: Text = at("container.thread_ts", "message.thread_ts")
+    trigger_id: Text = ""
+    response_url: Text = ""
+
+    @cached_property
+    def user(self) -> SlackUser:
+        """Its user."""
+        return self.user_of(self.user_id, self.user_name, team=self.user_team, channel=self.channel)
+
+    @property
+    def reply_target(self) -> ReplyTarget:
+        """Where to reply to its user."""
+        return ReplyTarget(self.user_id, self.channel, self.thread, self.response_url)
+
+    @property
+    def key(self) -> str:
+        """The idempotency key."""
+        return ids.trigger_key(self.trigger_id or repr(self))
+
+
+class SlashCommand(Interaction):
+    """A slash command."""
+
+    command: Required
+    user_id: Required
+    user_name: Text = ""
+    user_team: Text = at("team_id")
+    channel: Required = at("channel_id", default=...)
+    text: Text = ""
+
+
+class BlockAction(Interaction):
+    """A button or a select, in a message or in a view."""
+
+    action: Required = at("actions.0.action_id", "actions.0.name", default=...)
+    value: Text = at(
+        "actions.0.selected_option.value", "actions.0.value", "actions.0.selected_user"
+    )
+    block: Text = at("actions.0.block_id")
+    """The id of its block."""
+    action_ts: Text = at("actions.0.action_ts")
+    view_id: Text = at("container.view_id", "view.id")
+    text: Text = at("message.text")
+    blocks: Objects = at("message.blocks", default=())
+    """The blocks of the message at that time."""
+    is_ephemeral: Flag = at("container.is_ephemeral", default=None)
+
+    @property
+    def kind(self) -> str:
+        """The kind of the control."""
+        return self.action.partition(":")[0]
+
+    @property
+    def key(self) -> str:
+        """The idempotency key."""
+        return ids.action_key(self.channel, self.ts or self.view_id, self.user_id, self.action_ts)
+
+    @property
+    def is_editable(self) -> bool:
+        """Whether its message can be edited: it is none of a view, and not ephemeral."""
+        return bool(self.channel and self.ts and self.blocks and not self.is_ephemeral)
+
+
+class _Option(Model):
+    """An option of a select."""
+
+    value: Text = ""
+
+
+class _Input(Model):
+    """An input of a modal."""
+
+    value: Text = at("value", "selected_option.value")
+    selected_options: Annotated[list[_Option] | None, _Else(_none)] = None
+
+    @property
+    def text(self) -> str:
+        """The text or choice; several choices are separated by commas."""
+        if self.selected_options is None:
+            return self.value
+        return ",".join(option.value for option in self.selected_options)
+
+
+class ViewSubmission(Interaction):
+    """A modal that was submitted, or closed."""
+
+    view_id: Required = at("view.id", default=...)
+    view_type: Required = at("view.type", default=...)
+    callback: Text = at("view.callback_id")
+    metadata: Text = at("view.private_metadata")
+    state: Annotated[dict[str, Annotated[dict[str, _Input], _Else(dict)]], _Else(dict)] = at(
+        "view.state.values", default={}
+    )
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        """The texts and choices of the inputs, by block; a block has one input."""
+        return {
+            block: next((entered.text for entered in inputs.values()), "")
+            for block, inputs in self.state.items()
+        }
+
+    @property
+    def key(self) -> str:
+        """The idempotency key."""
+        return ids.view_key(self.view_id)
+
+
+class Shortcut(Interaction):
+    """A global shortcut, or a shortcut of a message."""
+
+    callback: Required = at("callback_id", default=...)
+    message_text: Text = at("message.text")
+
+    @property
+    def text(self) -> str:
+        """The text of the message, if any."""
+        return readable_text(self.message_text)
+
+
+class OptionsRequest(Interaction):
+    """The text query into an external select; `block` is its block id."""
+
+    block: Text = at("block_id")
+    query: Text = at("value")
+
+
+PAYLOAD: Final = "draftsman_payload"
+"""Where Bolt's context has the parsed payload."""
+_MODELS: Final[dict[PayloadKind, type[Interaction]]] = {
+    PayloadKind.COMMAND: SlashCommand,
+    PayloadKind.ACTION: BlockAction,
+    PayloadKind.OPTIONS: OptionsRequest,
+    PayloadKind.VIEW: ViewSubmission,
+    PayloadKind.VIEW_CLOSED: ViewSubmission,
+    PayloadKind.SHORTCUT: Shortcut,
+}
+
+
+class MissingField(Exception):
+    """A payload lacks a required field, or has it in another type."""
+
+
+def parse_interaction(kind: PayloadKind, body: dict[str, Any]) -> Interaction:
+    """Parse a command or an interaction; raises MissingField."""
+    try:
+        return _MODELS[kind].model_validate(body)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise MissingField(f"without {'.'.join(map(str, first['loc']))}") from None
+
+
+# Events.
+
+
+class EventPayload(Payload):
+    """An event."""
+
+    type: Text = at("event.type")
+    user_id: Text = at("event.user")
+    channel: Text = at("event.channel")
+    is_shared: Flag = at("is_ext_shared_channel", default=None)
+    """Whether another organization shares the channel; None if the event does not say so."""
+
+
+class OpenedTab(EventPayload):
+    """A tab that a user opened: the App Home, or the conversation with the agent."""
+
+    user_id: Text = at("event.assistant_thread.user_id", "event.user")
+    channel: Text = at("event.assistant_thread.channel_id", "event.channel")
+    thread: Text = at("event.assistant_thread.thread_ts")
+    tab: Text = at("event.tab")
+    user_team: Text = at("event.view.team_id")
+
+    @property
+    def user(self) -> SlackUser:
+        """Its user."""
+        return self.user_of(self.user_id, team=self.user_team)
 
 
 class MessageChange(StrEnum):
@@ -179,6 +463,35 @@ class MessageChange(StrEnum):
     POSTED = "posted"
     EDITED = "edited"
     DELETED = "deleted"
+
+
+_NO_MESSAGE: Final = SlackMessage()
+_SomeMessage = Annotated[SlackMessage, _Else(SlackMessage)]
+
+
+class _MessagePayload(EventPayload):
+    """The event of a message or a mention."""
+
+    channel_type: Text = at("event.channel_type")
+    deleted_ts: Text = at("event.deleted_ts")
+    event: _SomeMessage = _NO_MESSAGE
+    new: _SomeMessage = at("event.message", default=_NO_MESSAGE)
+    old: _SomeMessage = at("event.previous_message", default=_NO_MESSAGE)
+
+    def changed(self) -> tuple[SlackMessage, MessageChange] | None:
+        """Return the message and its change; None if its text has not changed.
+
+        Slack also reports unfurled links and the bot's own updates as changes.
+        """
+        if self.event.subtype == "message_changed":
+            is_edited = bool(self.new.edited) and self.new.text != self.old.text
+            return (self.new, MessageChange.EDITED) if is_edited else None
+        if self.event.subtype == "message_deleted":
+            ts = self.old.ts or self.deleted_ts
+            return self.old.model_copy(update={"ts": ts}), MessageChange.DELETED
+        # an edited mention is delivered as a mention again (bolt-js issue 960)
+        is_edited = self.type == "app_mention" and bool(self.event.edited)
+        return self.event, MessageChange.EDITED if is_edited else MessageChange.POSTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,334 +524,49 @@ class MessageEvent:
         """The idempotency key of an edit; "" for a message that was posted."""
         return f"{self.key}:{self.edited}" if self.edited else ""
 
-
-@dataclass(frozen=True, slots=True)
-class BlockAction:
-    """A button or a select, in a message or in a view."""
-
-    user: SlackUser
-    channel: str
-    ts: str
-    """The ts of the message; "" in a view."""
-    thread: str
-    action: str
-    value: str
-    key: str
-    trigger_id: str
-    response_url: str
-    message: dict[str, Any] | None = None
-    """The message at that time; None for an ephemeral message."""
-    block: str = ""
-    """The id of its block."""
+    @property
+    def reply_target(self) -> ReplyTarget:
+        """Where to reply to its author."""
+        return ReplyTarget(self.user.id, self.channel, self.thread)
 
 
-@dataclass(frozen=True, slots=True)
-class ViewSubmission:
-    """A submitted modal; `values` are the texts and choices of its inputs, by block.
-
-    Several choices are separated by commas.
-    """
-
-    user: SlackUser
-    workspace: str
-    callback: str
-    metadata: str
-    values: dict[str, str]
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Shortcut:
-    """A global shortcut, or a shortcut of a message."""
-
-    user: SlackUser
-    workspace: str
-    callback: str
-    trigger_id: str
-    channel: str = ""
-    ts: str = ""
-    thread: str = ""
-    text: str = ""
-    response_url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class OptionsRequest:
-    """The text query into an external select; `block` is its block id."""
-
-    user: SlackUser
-    block: str
-    query: str
-
-
-def parse_slash_command(body: object) -> SlashCommand | None:
-    """Parse a slash command."""
-    data = mapping(body)
-    user = _slack_user(
-        data,
-        string(data, "user_id"),
-        string(data, "user_name"),
-        team=string(data, "team_id"),
-        channel=string(data, "channel_id"),
-    )
-    if not user.id or not user.channel:
-        return None
-    details = "\n".join(f"{name}={data[name]}" for name in sorted(data, key=str))
-    key = ids.trigger_key(string(data, "trigger_id"), details)
-    return SlashCommand(
-        user=user,
-        workspace=_home(data),
-        channel=user.channel,
-        text=string(data, "text"),
-        key=key,
-        trigger_id=string(data, "trigger_id"),
-        response_url=string(data, "response_url"),
-    )
-
-
-def parse_message(body: object, bot: str) -> MessageEvent | None:
+def parse_message(body: dict[str, Any], bot: str) -> MessageEvent | None:
     """Parse a message or a mention; None if a bot or Slack wrote it.
 
-    `bot` is the bot's own user id, "" if only the event names it. Only edits of the text count as
-    edits, not unfurled links or the bot's own updates.
+    `bot` is the bot's own user id, "" if only the event names it.
     """
-    data = mapping(body)
-    event = nested(data, "event")
-    authorization = _authorized(data)
-    bot = bot or (string(authorization, "user_id") if authorization.get("is_bot") is True else "")
-    kind = string(event, "subtype")
-    if kind == "message_changed":
-        new = nested(event, "message")
-        old = nested(event, "previous_message")
-        edited = bool(nested(new, "edited")) and string(new, "text") != string(old, "text")
-        return _message(data, event, new, MessageChange.EDITED, bot) if edited else None
-    if kind == "message_deleted":
-        old = {"ts": event.get("deleted_ts")} | nested(event, "previous_message")
-        return _message(data, event, old, MessageChange.DELETED, bot)
-    # an edited mention is delivered as a mention again (bolt-js issue 960)
-    edited_mention = string(event, "type") == "app_mention" and nested(event, "edited")
-    return _message(
-        data, event, event, MessageChange.EDITED if edited_mention else MessageChange.POSTED, bot
-    )
-
-
-def parse_block_action(body: object) -> BlockAction | None:
-    """Parse a block action."""
-    data = mapping(body)
-    action = _first(data, "actions")
-    user = _interacting_user(data)
-    if not user.id or not string(action, "action_id"):
+    payload = _MessagePayload.model_validate(body)
+    authorization = payload.authorization
+    if not bot and authorization is not None and authorization.is_bot:
+        bot = authorization.user_id
+    if (changed := payload.changed()) is None:
         return None
-    container = nested(data, "container")
-    message = nested(data, "message")
-    channel = string(container, "channel_id") or string(nested(data, "channel"), "id")
-    ts = string(container, "message_ts") or string(message, "ts")
-    selected = string(nested(action, "selected_option"), "value")
-    container_id = ts or string(container, "view_id") or string(nested(data, "view"), "id")
-    return BlockAction(
-        user=user,
-        channel=channel,
-        ts=ts,
-        thread=string(container, "thread_ts") or string(message, "thread_ts"),
-        action=string(action, "action_id"),
-        value=selected or string(action, "value") or string(action, "selected_user"),
-        key=ids.action_key(channel, container_id, user.id, string(action, "action_ts")),
-        trigger_id=string(data, "trigger_id"),
-        response_url=string(data, "response_url"),
-        message=None if not message or container.get("is_ephemeral") is True else message,
-        block=string(action, "block_id"),
-    )
-
-
-def parse_view_submission(body: object) -> ViewSubmission | None:
-    """Parse a submitted modal."""
-    data = mapping(body)
-    view = nested(data, "view")
-    user = _interacting_user(data)
-    if not user.id or not string(view, "id"):
+    message, change = changed
+    if not message.is_by_person(bot) or not payload.channel or not message.ts:
         return None
-    state = nested(view, "state", "values")
-    values = {str(block): _entered(mapping(inputs)) for block, inputs in state.items()}
-    return ViewSubmission(
-        user=user,
-        workspace=_home(data),
-        callback=string(view, "callback_id"),
-        metadata=string(view, "private_metadata"),
-        values=values,
-        key=ids.view_key(string(view, "id")),
-    )
-
-
-def parse_shortcut(body: object) -> Shortcut | None:
-    """Parse a shortcut, global or of a message."""
-    data = mapping(body)
-    user = _interacting_user(data)
-    if not user.id or not string(data, "callback_id"):
-        return None
-    message = nested(data, "message")
-    return Shortcut(
-        user=user,
-        workspace=_home(data),
-        callback=string(data, "callback_id"),
-        trigger_id=string(data, "trigger_id"),
-        channel=string(nested(data, "channel"), "id"),
-        ts=string(message, "ts"),
-        thread=string(message, "thread_ts"),
-        text=readable_text(string(message, "text")),
-        response_url=string(data, "response_url"),
-    )
-
-
-def parse_options_request(body: object) -> OptionsRequest | None:
-    """Parse the options request of an external select."""
-    data = mapping(body)
-    user = _interacting_user(data)
-    if not user.id:
-        return None
-    return OptionsRequest(user, string(data, "block_id"), string(data, "value"))
-
-
-def parse_home_opened(body: object) -> SlackUser | None:
-    """Return the user who opened the Home tab of the app."""
-    data = mapping(body)
-    event = nested(data, "event")
-    if string(event, "tab") not in ("", "home") or not string(event, "user"):
-        return None
-    return _slack_user(data, string(event, "user"), team=string(nested(event, "view"), "team_id"))
-
-
-def _message(
-    data: dict[str, Any],
-    event: dict[str, Any],
-    message: dict[str, Any],
-    change: MessageChange,
-    bot: str,
-) -> MessageEvent | None:
-    user_id = string(message, "user")
-    is_bot = message.get("bot_id") or message.get("bot_profile") or user_id in ("USLACKBOT", bot)
-    if is_bot or not user_id or string(message, "subtype") not in HUMAN:
-        return None
-    channel = string(event, "channel")
-    ts = string(message, "ts")
-    if not channel or not ts:
-        return None
-    thread = string(message, "thread_ts")
-    raw_text = string(message, "text")
     mention = _mention_of(bot) if bot else None
-    mentioned = string(event, "type") == "app_mention" or bool(mention and mention.search(raw_text))
-    team = _team(message) or _team(event)
-    shared = data.get("is_ext_shared_channel")
-    user = _slack_user(data, user_id, team=team, channel=channel)
+    text = message.text
     return MessageEvent(
         change=change,
-        user=replace(user, is_internal_channel=not shared if isinstance(shared, bool) else None),
-        workspace=_installed(data) or _home(data),
-        channel=channel,
-        ts=ts,
-        thread="" if thread == ts else thread,
-        text=readable_text(mention.sub("", raw_text, count=1) if mention else raw_text).strip(),
-        mentioned=mentioned,
-        private=string(event, "channel_type") == "im" or channel.startswith("D"),
-        files=parse_files(message),
-        parent=string(message, "parent_user_id"),
-        edited=string(nested(message, "edited"), "ts"),
+        user=payload.user_of(
+            message.user,
+            team=message.team or payload.event.team,
+            is_internal_channel=None if payload.is_shared is None else not payload.is_shared,
+            channel=payload.channel,
+        ),
+        workspace=payload.installation or payload.workspace,
+        channel=payload.channel,
+        ts=message.ts,
+        thread="" if message.thread == message.ts else message.thread,
+        text=readable_text(mention.sub("", text, count=1) if mention else text).strip(),
+        mentioned=payload.type == "app_mention" or bool(mention and mention.search(text)),
+        private=payload.channel_type == "im" or payload.channel.startswith("D"),
+        files=message.files,
+        parent=message.parent,
+        edited=message.edited,
     )
 
 
 @lru_cache(maxsize=16)
 def _mention_of(bot: str) -> re.Pattern[str]:
     return re.compile(rf"<@{re.escape(bot)}(?:\|[^<>]*)?>[:,]?[^\S\n]*")
-
-
-def _home(data: dict[str, Any]) -> str:
-    """Return the workspace of a payload, or its organization if there is no workspace."""
-    team = nested(data, "team")
-    org = nested(data, "enterprise")
-    workspace = string(data, "team_id") or string(team, "id") or string(data, "team")
-    org_id = string(data, "enterprise_id") or string(org, "id")
-    return workspace or org_id or string(team, "enterprise_id")
-
-
-def _app_team(data: dict[str, Any]) -> str:
-    """Return the workspace of the app's installation that this was sent to."""
-    view = string(nested(data, "view"), "app_installed_team_id")
-    return view or _installed(data) or _home(data)
-
-
-def _installed(data: dict[str, Any]) -> str:
-    """Return an event's installation; a message of a shared channel may name others."""
-    first = _authorized(data)
-    org = string(first, "enterprise_id")
-    return org if first.get("is_enterprise_install") is True else string(first, "team_id") or org
-
-
-def _authorized(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the first authorization of an event."""
-    return _first(data, "authorizations")
-
-
-def _first(data: dict[str, Any], name: str) -> dict[str, Any]:
-    value = data.get(name)
-    return mapping(value[0]) if isinstance(value, list) and value else {}
-
-
-def _interacting_user(data: dict[str, Any]) -> SlackUser:
-    user = nested(data, "user")
-    name = string(user, "username") or string(user, "name")
-    container = nested(data, "container")
-    channel = string(container, "channel_id") or string(nested(data, "channel"), "id")
-    return _slack_user(
-        data, string(user, "id"), name, team=string(user, "team_id"), channel=channel
-    )
-
-
-def _slack_user(
-    data: dict[str, Any], user_id: str, name: str = "", *, team: str = "", channel: str = ""
-) -> SlackUser:
-    enterprise, org = _organizations(data, team)
-    return SlackUser(
-        id=user_id,
-        name=name,
-        team=team,
-        app_team=_app_team(data),
-        enterprise=enterprise,
-        org=org,
-        channel=channel,
-    )
-
-
-def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
-    """Return the organizations of the installation, and of the user's workspace.
-
-    `team_id` and `enterprise_id` are a pair, as are the two fields of `team`; the kind of payload
-    decides which workspace they name (bolt-python's tests of its request internals have captures).
-    """
-    first = _authorized(data)
-    inner = nested(data, "team")
-    enterprise = string(nested(data, "enterprise"), "id")
-    pairs = (
-        (string(data, "team_id"), string(data, "enterprise_id")),
-        (string(inner, "id"), string(inner, "enterprise_id") or enterprise),
-    )
-    org = (
-        next((other for workspace, other in pairs if workspace == team and other), "")
-        if team
-        else ""
-    )
-    if first:
-        return string(first, "enterprise_id"), org
-    return string(data, "enterprise_id") or enterprise or string(inner, "enterprise_id"), org
-
-
-def _team(message: dict[str, Any]) -> str:
-    return string(message, "user_team") or string(message, "source_team") or string(message, "team")
-
-
-def _entered(inputs: dict[str, Any]) -> str:
-    """Return the value of a block's only input."""
-    for element in inputs.values():
-        value = mapping(element)
-        if isinstance(options := value.get("selected_options"), list):
-            return ",".join(string(mapping(option), "value") for option in options)
-        return string(value, "value") or string(nested(value, "selected_option"), "value")
-    return ""

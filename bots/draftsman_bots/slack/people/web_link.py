@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman.people.service.web_sessions import WebSessions
+from draftsman.people.service.browser_sessions import BrowserSessions
 from draftsman_bots.slack.deliveries.mrkdwn import escape, local_time
 from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.web.settings import WebSettings
@@ -27,12 +27,12 @@ async def create(ctx: BotContext, actor: Actor, origin: RequestOrigin) -> Reply:
     A message may be delivered several times, and each link replaces the previous: only the reply
     to a slash command has one.
     """
-    if not origin.trigger_id:
+    if origin.interaction is None:
         return Reply(COMMAND_ONLY.format(ctx.settings.command))
     web = WebSettings.of(ctx.rt.settings)
     if web.url is None or not web.is_secure:
         return Reply(NO_URL)
-    token, expires_at = await WebSessions(ctx.rt.db, ctx.rt.policy).create_link(actor)
+    token, expires_at = await BrowserSessions(ctx.rt.db, ctx.rt.policy).create_link(actor)
     url = f"{web.origin}/sign-in/{token}"
     return Reply(
         f"<{escape(url)}|Sign in to the web inbox> as {escape(actor.person or '')}: it works once,"

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.actions import questions
 from draftsman.errors import DraftsmanError
 from draftsman.questions.question import Question, QuestionKind
 from draftsman_bots.conversation.replies import press
-from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.ephemeral import (
     Reply,
-    ReplyTarget,
     error_reply,
     is_retryable,
     send_ephemeral,
+    spoken,
 )
-from draftsman_bots.slack.payloads.payloads import SlackUser
-from draftsman_bots.slack.people.access import is_internal
+from draftsman_bots.slack.payloads.payloads import EventPayload, ReplyTarget, Text, at
+from draftsman_bots.slack.people.access import SlackConversation, SlackUser, is_internal
 from draftsman_bots.slack.records.service import SlackThreads
 
 if TYPE_CHECKING:
@@ -30,48 +27,41 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.transport.dispatcher import EventListener
 
 
-# Parser of reactions. Pure, and no payload raises.
-
-
 ALIASES: Final = {"thumbsup": "+1", "thumbsdown": "-1"}
 """Names of the same emoji: events have one or the other."""
 _SKIN: Final = re.compile(r"::skin-tone-[2-6]$")
 
 
-@dataclass(frozen=True, slots=True)
-class Reaction:
+class Reaction(EventPayload):
     """A reaction to a message, added or removed."""
 
-    user: SlackUser
-    channel: str
-    ts: str
+    name: Text = at("event.reaction")
+    item: Text = at("event.item.type")
+    channel: Text = at("event.item.channel")
+    ts: Text = at("event.item.ts")
     """The ts of the message."""
-    emoji: str
-    key: str
-    is_shared: bool | None
-    """Whether another organization shares the channel; None if the event does not say so."""
+    event_ts: Text = at("event.event_ts")
 
+    @property
+    def is_to_message(self) -> bool:
+        """Whether it is one to a message."""
+        fields = (self.user_id, self.emoji, self.channel, self.ts)
+        return self.item == "message" and all(fields)
 
-def parse_reaction(body: object) -> Reaction | None:
-    """Parse a reaction to a message; None for a reaction to something else."""
-    data = mapping(body)
-    event = nested(data, "event")
-    message = nested(event, "item")
-    user = string(event, "user")
-    emoji = canonical(string(event, "reaction"))
-    channel = string(message, "channel")
-    ts = string(message, "ts")
-    if string(message, "type") != "message" or not (user and emoji and channel and ts):
-        return None
-    shared = data.get("is_ext_shared_channel")
-    return Reaction(
-        user=SlackUser(id=user, channel=channel),
-        channel=channel,
-        ts=ts,
-        emoji=emoji,
-        key=ids.reaction_key(channel, ts, user, string(event, "event_ts")),
-        is_shared=shared if isinstance(shared, bool) else None,
-    )
+    @property
+    def user(self) -> SlackUser:
+        """Its author, whose workspace no event names."""
+        return SlackUser(id=self.user_id, channel=self.channel)
+
+    @property
+    def emoji(self) -> str:
+        """Its canonical name."""
+        return canonical(self.name)
+
+    @property
+    def key(self) -> str:
+        """The idempotency key, the same for each delivery."""
+        return ids.reaction_key(self.channel, self.ts, self.user_id, self.event_ts)
 
 
 def canonical(emoji: str) -> str:
@@ -104,8 +94,8 @@ def events(ctx: BotContext) -> dict[str, EventListener]:
 
 async def _on_reaction(ctx: BotContext, body: dict[str, Any], handle: Any) -> None:
     """Handle a reaction to the message of a question; raises errors that Slack may retry."""
-    reaction = parse_reaction(body)
-    if reaction is None or reaction.user.id == ctx.identity.bot_user:
+    reaction = Reaction.model_validate(body)
+    if not reaction.is_to_message or reaction.user_id == ctx.identity.bot_user:
         return
     thread = ""
     reply = None

@@ -22,15 +22,14 @@ from draftsman_bots.conversation.resolution import (
     WrittenText,
     resolve,
 )
-from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.deliveries.blocks import actions, button, section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.deliveries.render import BOT_NAME
-from draftsman_bots.slack.ephemeral import Reply
+from draftsman_bots.slack.ephemeral import Reply, spoken
 from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.jobs import thread_messages
 from draftsman_bots.slack.payloads.payloads import MessageChange
-from draftsman_bots.slack.people.access import actor_of, authorize, may_answer
+from draftsman_bots.slack.people.access import SlackConversation, actor_of, authorize, may_answer
 from draftsman_bots.slack.records.service import SlackThreads
 
 if TYPE_CHECKING:

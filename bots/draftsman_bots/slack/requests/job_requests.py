@@ -28,10 +28,10 @@ from draftsman.repos.repo_url import is_repo_url
 from draftsman_bots.conversation.parser import ParsedText
 from draftsman_bots.conversation.requests import JobRequest
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.ephemeral import Reply, ReplyTarget, error_reply, send_ephemeral
+from draftsman_bots.slack.ephemeral import Reply, error_reply, send_ephemeral
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.home.modal_views import open_modal
-from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.payloads.payloads import PAYLOAD
 from draftsman_bots.slack.people.access import authorize_person, check_modal_access
 from draftsman_bots.slack.records.service import SlackThreads
 from draftsman_bots.text import truncate
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from draftsman.jobs.job import Job
     from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.payloads.payloads import MessageEvent
+    from draftsman_bots.slack.payloads.payloads import Interaction, MessageEvent, Shortcut
 
 
 MAX_TITLE: Final = 120
@@ -60,8 +60,8 @@ class RequestOrigin:
 
     key: str
     target: str
-    trigger_id: str = ""
-    """Opens a modal, within three seconds; "" for a message."""
+    interaction: Interaction | None = None
+    """Can open a modal, within three seconds; None for a message."""
     attachments: tuple[FileRef, ...] = ()
     """The files of the request, and the thread in which it was made."""
     revises: int | None = None
@@ -275,26 +275,26 @@ def request_refs(
 def register(app: AsyncApp, ctx: BotContext) -> None:
     """Register both shortcuts."""
 
-    async def shortcut(ack: Any, body: dict[str, Any]) -> None:
-        on_shortcut(ctx, body)
+    async def shortcut(ack: Any, context: dict[str, Any]) -> None:
+        on_shortcut(ctx, context[PAYLOAD])
         await ack()
 
     app.shortcut(re.compile(""))(shortcut)
 
 
-def on_shortcut(ctx: BotContext, body: dict[str, Any]) -> None:
+def on_shortcut(ctx: BotContext, shortcut: Shortcut) -> None:
     """Open the modal, with the text of the message, if any."""
-    shortcut = payloads.parse_shortcut(body)
-    if shortcut is None or shortcut.callback not in (ids.NEW_JOB, ids.FROM_MESSAGE):
+    if shortcut.callback not in (ids.NEW_JOB, ids.FROM_MESSAGE):
         return
-    reply_target = ReplyTarget(
-        shortcut.user.id, shortcut.channel, shortcut.thread, shortcut.response_url
-    )
     try:
-        check_modal_access(ctx, shortcut.user)
+        open_new_job(ctx, shortcut, shortcut.thread or shortcut.ts, shortcut.text)
     except NotPermitted as error:
-        send_ephemeral(ctx, reply_target, error_reply(error))
-        return
-    target = job_target(shortcut.channel, shortcut.thread or shortcut.ts, shortcut.user.id)
-    view = modal_views.new_job(ctx.rt.settings.agent_names, target, shortcut.text)
-    open_modal(ctx, reply_target, shortcut.trigger_id, view)
+        send_ephemeral(ctx, shortcut.reply_target, error_reply(error))
+
+
+def open_new_job(ctx: BotContext, opened: Interaction, thread: str = "", text: str = "") -> None:
+    """Open the modal of a job that reports where it was opened; raises NotPermitted."""
+    check_modal_access(ctx, opened.user)
+    target = job_target(opened.channel, thread, opened.user_id)
+    view = modal_views.new_job(ctx.rt.settings.agent_names, target, text)
+    open_modal(ctx, opened, view)

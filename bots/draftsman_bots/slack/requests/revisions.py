@@ -24,27 +24,21 @@ if TYPE_CHECKING:
     from draftsman.jobs.job import Job
     from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.ephemeral import ReplyTarget
     from draftsman_bots.slack.payloads.payloads import BlockAction, ViewSubmission
 
 CHANGES: Final = "Changes to this request:"
 
 
-async def open_form(
-    ctx: BotContext, actor: Actor, action: BlockAction, reply_target: ReplyTarget
-) -> None:
+async def open_form(ctx: BotContext, actor: Actor, click: BlockAction, number: int) -> None:
     """Open the form of a finished job's request; raises DraftsmanError."""
-    number = ids.parse_job(action.value)
-    if number is None:
-        raise NotFound("job not found")
     ctx.rt.policy.check(actor, Verb.SUBMIT)
     job = await _finished(ctx, number)
-    target = job_target(action.channel, action.thread or action.ts, action.user.id)
+    target = job_target(click.channel, click.thread or click.ts, click.user_id)
     view = await _template_view(ctx, job, target)
     if view is None:
         agents = ctx.rt.settings.agent_names
         view = modal_views.revised_request(number, _shown_request(job), agents, target)
-    open_modal(ctx, reply_target, action.trigger_id, view)
+    open_modal(ctx, click, view)
 
 
 async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:

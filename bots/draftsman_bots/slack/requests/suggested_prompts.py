@@ -14,15 +14,14 @@ from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import NotPermitted
 from draftsman.jobs.job import AGENT_TYPE
-from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.payloads.payloads import SlackUser
-from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.people.access import SlackUser, authorize_person
 from draftsman_bots.text import truncate
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.payloads.payloads import OpenedTab
 
 MAX_PROMPTS: Final = 4
 MAX_TEMPLATES: Final = 2
@@ -35,22 +34,11 @@ JOBS: Final = {"title": "Show the newest jobs", "message": "list"}
 _log = logging.getLogger(__name__)
 
 
-def on_conversation(ctx: BotContext, body: dict[str, Any]) -> None:
-    """Suggest prompts in the background, if the event opens a conversation with the agent."""
-    event = nested(mapping(body), "event")
-    started = nested(event, "assistant_thread")
-    if started:
-        user = string(started, "user_id")
-        channel = string(started, "channel_id")
-        thread = string(started, "thread_ts")
-    elif string(event, "tab") == "messages":
-        user = string(event, "user")
-        channel = string(event, "channel")
-        thread = ""
-    else:
-        return
-    if user and channel and ctx.identity.is_agent:
-        ctx.background.spawn(_suggest(ctx, SlackUser(user, channel=channel), channel, thread))
+def on_conversation(ctx: BotContext, tab: OpenedTab) -> None:
+    """Suggest prompts in a conversation with the agent that was opened, in the background."""
+    if tab.user_id and tab.channel and ctx.identity.is_agent:
+        user = SlackUser(tab.user_id, channel=tab.channel)
+        ctx.background.spawn(_suggest(ctx, user, tab.channel, tab.thread))
 
 
 async def _suggest(ctx: BotContext, user: SlackUser, channel: str, thread: str) -> None:

@@ -11,13 +11,14 @@ from draftsman_bots.conversation.requests import assignments
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import Block, actions, button, context, section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
-from draftsman_bots.slack.ephemeral import Reply, ReplyTarget
+from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.slack.home.modal_views import open_modal
 from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.requests.form_values import entered_values
 from draftsman_bots.slack.requests.job_requests import (
     RequestOrigin,
     all_targets,
+    job_target,
     submit_request,
 )
 from draftsman_bots.slack.requests.template_form import form_parameters, template_form
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.schedules.template import Template, TemplateDefinition
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.payloads.payloads import ViewSubmission
+    from draftsman_bots.slack.payloads.payloads import BlockAction, ViewSubmission
 
 MAX_LISTED: Final = 12
 """Templates that a list shows: a message is limited to about 11,000 characters."""
@@ -55,7 +56,7 @@ async def list_templates(ctx: BotContext, text: str) -> Reply:
 
 
 async def run_template(
-    ctx: BotContext, actor: Actor, origin: RequestOrigin, reply_target: ReplyTarget, text: str
+    ctx: BotContext, actor: Actor, origin: RequestOrigin, text: str
 ) -> Reply | SubmittedJob | None:
     """Run a template `NAME PARAMETER=VALUE …`; without values, open the form of its parameters.
 
@@ -70,11 +71,20 @@ async def run_template(
     if values or not definition.properties:
         return await _submit(ctx, actor, origin, name, values, typed=True)
     view = template_form(template, definition, origin.target)
-    if not origin.trigger_id:  # a message cannot open a modal
+    if origin.interaction is None:  # a message cannot open a modal
         note = f"{name} has parameters."
         return Reply(note, [section(note), actions([_button(template, definition)])])
-    open_modal(ctx, reply_target, origin.trigger_id, view)
+    open_modal(ctx, origin.interaction, view)
     return None
+
+
+async def run_pressed(ctx: BotContext, actor: Actor, click: BlockAction, name: str) -> Reply | None:
+    """Run the template of a button, as `run_template` does."""
+    target = job_target(click.channel, click.thread, click.user_id)
+    result = await run_template(ctx, actor, RequestOrigin(click.key, target, click), name)
+    if result is None or isinstance(result, Reply):
+        return result
+    return Reply(f"{result.name} is {result.status}. Updates follow.")
 
 
 async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:

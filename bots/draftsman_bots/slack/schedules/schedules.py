@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import TypeAdapter
 from slack_sdk.errors import SlackApiError
 
 from draftsman.actions import schedules as actions
@@ -23,7 +24,6 @@ from draftsman_bots.conversation.requests import (
     JobRequest,
     assignments,
 )
-from draftsman_bots.json_fields import mapping, string
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.controls import schedule_button
 from draftsman_bots.slack.deliveries.blocks import Block, bold, button, context, section
@@ -31,6 +31,7 @@ from draftsman_bots.slack.deliveries.blocks import actions as controls_row
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.identity import NETWORK, error_code
+from draftsman_bots.slack.payloads.payloads import Required
 from draftsman_bots.slack.requests.job_requests import job_target, request_fields
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ MAX_VALUE: Final = 2000
 class Proposal:
     """A schedule to confirm: `text` is a request, or `template NAME …`."""
 
-    name: str
-    rule: str
-    zone: str
-    text: str
+    name: Required
+    rule: Required
+    zone: Required
+    text: str = ""
     mode: str = ""
     """The mode of the request; "" for a template."""
     options: dict[str, str] = field(default_factory=dict)
@@ -70,26 +71,7 @@ class Proposal:
         return value
 
 
-def parse_proposal(value: str) -> Proposal | None:
-    """Parse the value of a button; None if it is invalid."""
-    try:
-        data = mapping(json.loads(value))
-    except (ValueError, RecursionError):
-        return None
-    options = mapping(data.get("options"))
-    name = string(data, "name")
-    rule = string(data, "rule")
-    zone = string(data, "zone")
-    if not (name and rule and zone):
-        return None
-    return Proposal(
-        name=name,
-        rule=rule,
-        zone=zone,
-        text=string(data, "text"),
-        mode=string(data, "mode"),
-        options={key: string(options, key) for key in options},
-    )
+_PROPOSAL: Final = TypeAdapter(Proposal)
 
 
 def proposal_blocks(
@@ -205,16 +187,17 @@ async def propose(
     return Reply(f"Add the schedule {escape_truncated(name)}? It is not saved yet.", blocks)
 
 
-async def add(ctx: BotContext, actor: Actor, action: BlockAction) -> Reply:
+async def add(ctx: BotContext, actor: Actor, click: BlockAction) -> Reply:
     """Add the schedule of a proposal in the name of the person who confirms it.
 
     A repeated confirmation changes nothing. Raises DraftsmanError.
     """
-    proposal = parse_proposal(action.value)
-    if proposal is None:
-        raise NotFound("schedule not found")
     try:
-        spec = await _spec(ctx, proposal, action.channel, action.user.id)
+        proposal = _PROPOSAL.validate_json(click.value)
+    except ValueError:
+        raise NotFound("schedule not found") from None
+    try:
+        spec = await _spec(ctx, proposal, click.channel, click.user_id)
         schedule = await ctx.rt.schedules.add(spec, actor, chats=False)
     except NotFound as error:  # its template or repository, not the button
         return error_reply(error)

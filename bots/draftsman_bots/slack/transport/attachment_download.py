@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -15,7 +15,7 @@ from draftsman.jobs.requests.attachments import MAX_BYTES, MAX_FILES, PendingFil
 from draftsman_bots.conversation.attachments import FileRefused, WithFiles
 from draftsman_bots.json_fields import nested, objects, string
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.payloads.payloads import parse_files, readable_text, size_of, unavailable
+from draftsman_bots.slack.payloads.payloads import SlackFile, SlackMessage, readable_text
 from draftsman_bots.slack.transport.api_errors import translate
 from draftsman_bots.slack.transport.web_api import WebApi
 
@@ -41,15 +41,14 @@ async def download_file(web_api: WebApi, file: str) -> bytes:
         if response.http_status == 429 or response.code in ("connect", "no_reply"):
             raise response
         raise FileRefused(f"Slack refused it: {response}")
-    info = nested(response, "file")
-    if (reason := unavailable(info)) is not None:
-        raise FileRefused(reason)
-    if (size_of(info) or 0) > MAX_BYTES:
+    info = SlackFile.model_validate(nested(response, "file"))
+    if info.unavailable is not None:
+        raise FileRefused(info.unavailable)
+    if (info.size or 0) > MAX_BYTES:
         raise FileRefused(f"a file has at most {MAX_BYTES:,} bytes")
-    url = string(info, "url_private_download") or string(info, "url_private")
-    if not is_of_slack(url, web_api.web.base_url):
+    if not is_of_slack(info.url, web_api.web.base_url):
         raise FileRefused("its address is not a host of Slack")
-    return await _get(web_api, url, info)
+    return await _get(web_api, info)
 
 
 def is_of_slack(url: str, api_url: str) -> bool:
@@ -68,14 +67,14 @@ def is_of_slack(url: str, api_url: str) -> bool:
         return False
 
 
-async def _get(web_api: WebApi, url: str, info: dict[str, Any]) -> bytes:
+async def _get(web_api: WebApi, file: SlackFile) -> bytes:
     headers = {"Authorization": f"Bearer {web_api.web.token}"}
     limit = aiohttp.ClientTimeout(total=web_api.timeout)
     proxy = web_api.web.proxy
     try:
         async with (
             aiohttp.ClientSession(timeout=limit) as session,
-            session.get(url, headers=headers, proxy=proxy, allow_redirects=False) as response,
+            session.get(file.url, headers=headers, proxy=proxy, allow_redirects=False) as response,
         ):
             if response.status in TRANSIENT or response.status >= 500:
                 raise Failure(f"HTTP {response.status}: download", origin="slack")
@@ -90,7 +89,7 @@ async def _get(web_api: WebApi, url: str, info: dict[str, Any]) -> bytes:
     except Exception as error:
         failure = translate(error, "download", writes=False)
         raise failure if isinstance(failure, Failure) else Failure("download") from None
-    if is_page and (string(info, "mimetype") != "text/html" or len(content) != size_of(info)):
+    if is_page and (file.mimetype != "text/html" or len(content) != file.size):
         raise FileRefused(NO_PAGE)
     return content
 
@@ -121,35 +120,35 @@ async def download(web_api: WebApi, identity: Identity, file: PendingFile) -> by
     thread = string(file.reference, "thread")
     messages = await _thread(web_api, channel, thread, string(file.reference, "before"))
     bot = identity.bot_user
-    people = [message for message in messages if not bot or string(message, "user") != bot]
-    files = [ref for message in people for ref in parse_files(message)]
+    people = [message for message in messages if not bot or message.user != bot]
+    files = [file for message in people for file in message.files]
     return WithFiles("\n\n".join(_lines(messages))[:MAX_TEXT].encode(), files[:MAX_FILES])
 
 
-async def _thread(web_api: WebApi, channel: str, thread: str, before: str) -> list[dict[str, Any]]:
+async def _thread(web_api: WebApi, channel: str, thread: str, before: str) -> list[SlackMessage]:
     """Return the messages of a thread before a request, oldest first."""
-    messages: dict[str, dict[str, Any]] = {}
+    messages: dict[str, SlackMessage] = {}
     args = {"channel": channel, "ts": thread, **({"latest": before} if before else {})}
     async for page in web_api.pages("conversations.replies", **args):
         if isinstance(page, Failure):
             if page.http_status == 429 or page.code in ("connect", "no_reply"):
                 raise page
             raise FileRefused(f"Slack refused the messages of the thread: {page}")
-        for message in objects(page, "messages"):
-            if not before or string(message, "ts") < before:
-                messages[string(message, "ts")] = message
+        for message in map(SlackMessage.model_validate, objects(page, "messages")):
+            if not before or message.ts < before:
+                messages[message.ts] = message
         messages = dict(list(messages.items())[-MAX_MESSAGES:])
     return list(messages.values())
 
 
-def _lines(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _lines(messages: Sequence[SlackMessage]) -> Iterator[str]:
     yield "# Messages of the Slack thread before the request"
     for message in messages:
-        names = ", ".join(ref.name for ref in parse_files(message))
-        paragraphs = [readable_text(string(message, "text")), f"(files: {names})" if names else ""]
-        author = string(message, "user") or string(message, "username") or "unknown"
+        names = ", ".join(file.name for file in message.files)
+        paragraphs = [readable_text(message.text), f"(files: {names})" if names else ""]
+        author = message.user or message.username or "unknown"
         text = "\n".join(paragraph for paragraph in paragraphs if paragraph.strip())
-        yield f"## {author}, {_time(string(message, 'ts'))}\n\n{text}"
+        yield f"## {author}, {_time(message.ts)}\n\n{text}"
 
 
 def _time(ts: str) -> str:

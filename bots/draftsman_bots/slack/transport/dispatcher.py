@@ -27,8 +27,15 @@ from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 
 from draftsman.errors import Conflict, DatabaseUnreachable, DraftsmanError, LostRace
+from draftsman_bots.json_fields import nested, string
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import NETWORK, Identity
+from draftsman_bots.slack.payloads.payloads import (
+    PAYLOAD,
+    Interaction,
+    MissingField,
+    parse_interaction,
+)
 from draftsman_bots.slack.transport import acknowledgments, payload_kind
 from draftsman_bots.slack.transport.acknowledgments import Acknowledgment
 from draftsman_bots.slack.transport.installation import INSTALLATION
@@ -184,7 +191,7 @@ class SlackDispatcher:
         self, app: AsyncApp, events: Mapping[str, EventListener], health: BotHealth
     ) -> None:
         self.signals = Signals()
-        self.send_text: Callable[[dict[str, Any], str], None] = _drop_message
+        self.send_text: Callable[[Interaction, str], None] = _drop_message
         """Sends the payload's author a message that the acknowledgment cannot show."""
         self._app = app
         self._events = events
@@ -201,13 +208,13 @@ class SlackDispatcher:
             _log.exception("unexpected error in a payload of kind %s", kind, exc_info=error)
             reply = acknowledgments.internal_error(kind, {})
         if reply.ephemeral_text:
-            self._send_ephemeral_text(body, reply.ephemeral_text)
+            self._send_ephemeral_text(kind, body, reply.ephemeral_text)
         self._health.count_answer(kind, reply.outcome, time.monotonic() - started, retry=retry > 0)
         return reply
 
-    def _send_ephemeral_text(self, body: dict[str, Any], text: str) -> None:
+    def _send_ephemeral_text(self, kind: PayloadKind, body: dict[str, Any], text: str) -> None:
         try:
-            self.send_text(body, text)
+            self.send_text(parse_interaction(kind, body), text)
         except Exception as error:  # the acknowledgment matters more
             _log.warning("an ephemeral message was not sent: %s", type(error).__name__)
 
@@ -219,9 +226,11 @@ class SlackDispatcher:
     async def _answer(self, kind: PayloadKind, body: Any, retry: int) -> Acknowledgment:
         if not isinstance(body, dict):
             return acknowledgments.ignored()
-        if (missing := payload_kind.missing_field(kind, body)) is not None:
-            _log.warning("ignored a payload of kind %s without %s", kind, missing)
-            return acknowledgments.ignored()
+        if kind is PayloadKind.EVENT:
+            if not isinstance(body.get("authorizations"), list | None):
+                return _unreadable(kind, "without authorizations")
+            if not string(nested(body, "event"), "type"):
+                return _unreadable(kind, "without event.type")
         if (acknowledgment := answer_app_event(kind, body, self._health, self.signals)) is not None:
             return acknowledgment
         if kind is PayloadKind.EVENT:
@@ -230,10 +239,13 @@ class SlackDispatcher:
                 return acknowledgments.ignored()
             return await self._in_time(kind, body, self._pass_event(kind, body, listener))
         try:
+            payload = parse_interaction(kind, body)
             request = AsyncBoltRequest(mode="socket_mode", body=body, headers=_headers(retry))
+        except MissingField as error:
+            return _unreadable(kind, str(error))
         except Exception as error:  # Slack sends no payload that Bolt cannot read
-            _log.warning("ignored a payload of kind %s: %s", kind, type(error).__name__)
-            return acknowledgments.ignored()
+            return _unreadable(kind, type(error).__name__)
+        request.context[PAYLOAD] = payload
         return await self._in_time(kind, body, self._dispatch(kind, body, request))
 
     async def _in_time(
@@ -287,8 +299,7 @@ class SlackDispatcher:
         if isinstance(error, BoltUnhandledRequestError):
             return acknowledgments.ignored()
         if not request.context.get(_STARTED):
-            _log.warning("ignored a payload of kind %s: %s", kind, type(error).__name__)
-            return acknowledgments.ignored()
+            return _unreadable(kind, type(error).__name__)
         return self._failed(kind, body, error)
 
     def _failed(self, kind: PayloadKind, body: dict[str, Any], error: Exception) -> Acknowledgment:
@@ -309,8 +320,14 @@ class SlackDispatcher:
         return acknowledgments.internal_error(kind, body)
 
 
-def _drop_message(body: dict[str, Any], text: str) -> None:
+def _drop_message(payload: Interaction, text: str) -> None:
     """Drop the message: no context is set."""
+
+
+def _unreadable(kind: PayloadKind, problem: str) -> Acknowledgment:
+    """Ignore a payload of a form that Slack never sends."""
+    _log.warning("ignored a payload of kind %s: %s", kind, problem)
+    return acknowledgments.ignored()
 
 
 def _reply(response: BoltResponse) -> Acknowledgment:

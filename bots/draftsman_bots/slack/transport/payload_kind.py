@@ -1,15 +1,10 @@
-"""Kinds of payloads, and their required fields.
-
-Bolt raises on a payload without them, and would respond with 500; Slack never sends such a payload.
-"""
+"""Kinds of Slack's payloads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
-
-from draftsman_bots.json_fields import mapping, nested, string
 
 
 class PayloadKind(StrEnum):
@@ -40,16 +35,6 @@ _TYPES: Final = {
     "app_rate_limited": PayloadKind.RATE_LIMITED,
     "url_verification": PayloadKind.URL_VERIFICATION,
 }
-_COMMAND: Final = ("command", "user_id", "channel_id")
-_WITHOUT_FIELDS: Final = frozenset(
-    {
-        PayloadKind.RATE_LIMITED,
-        PayloadKind.URL_VERIFICATION,
-        PayloadKind.SSL_CHECK,
-        PayloadKind.OTHER,
-    }
-)
-"""Kinds without required fields."""
 
 
 def kind_of(body: Mapping[str, Any]) -> PayloadKind:
@@ -60,36 +45,3 @@ def kind_of(body: Mapping[str, Any]) -> PayloadKind:
     if isinstance(type_name, str):
         return _TYPES.get(type_name, PayloadKind.OTHER)
     return PayloadKind.SSL_CHECK if "ssl_check" in body else PayloadKind.OTHER
-
-
-def missing_field(kind: PayloadKind, body: Mapping[str, Any]) -> str | None:
-    """Return the first required field that is missing or unreadable, or None."""
-    if kind in _WITHOUT_FIELDS:
-        return None
-    if kind is PayloadKind.COMMAND:
-        return next((key for key in _COMMAND if not string(body, key)), None)
-    if kind is PayloadKind.EVENT:
-        if not isinstance(body.get("authorizations"), list | None):
-            return "authorizations"
-        return None if string(nested(body, "event"), "type") else "event.type"
-    if not string(nested(body, "user"), "id"):
-        return "user.id"
-    if kind is PayloadKind.ACTION:
-        return _actions(body.get("actions"))
-    if kind in (PayloadKind.VIEW, PayloadKind.VIEW_CLOSED):
-        view = nested(body, "view")
-        return next((f"view.{key}" for key in ("id", "type") if not string(view, key)), None)
-    if kind is PayloadKind.SHORTCUT and not string(body, "callback_id"):
-        return "callback_id"
-    return None
-
-
-def _actions(actions: Any) -> str | None:
-    if not (isinstance(actions, list) and actions):
-        return "actions"
-    names = (mapping(action).get("action_id") or mapping(action).get("name") for action in actions)
-    return None if all(map(_name, names)) else "actions.action_id"
-
-
-def _name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from draftsman.attention import store
 from draftsman.attention.attention import (
-    ACKNOWLEDGED,
     MAX_DELAY,
     QuestionAttention,
     ReminderDelay,
@@ -16,9 +14,8 @@ from draftsman.attention.attention import (
 from draftsman.channels.accounts import direct_target
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.target import Target
-from draftsman.errors import DraftsmanError, QuestionClosed, Refused, UsageError
+from draftsman.errors import QuestionClosed, Refused, UsageError
 from draftsman.formats.times import format_time
-from draftsman.ids import question_name
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Person, Policy
@@ -27,9 +24,6 @@ from draftsman.questions.answer import LockedQuestion, closed_reason
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.rights import check_response
 from draftsman.questions.service.questions import Questions
-
-if TYPE_CHECKING:
-    from draftsman.attention.pager_event import PagerEvent
 
 
 class Acknowledgments:
@@ -49,42 +43,22 @@ class Acknowledgments:
         NotPermitted, QuestionClosed, UsageError, and Refused while another person works on it.
         """
         actor = self._policy.resolve(actor)
-
-        async def work(conn: Connection) -> ReminderDelay:
-            await self._check(conn, job, ordinal, actor, seconds)
-            return await store.acknowledge(conn, job, ordinal, actor, seconds)
-
-        held = await self._db.run_transaction(work)
+        held = await self._db.run_transaction(
+            lambda conn: self.hold(conn, job, ordinal, actor, seconds)
+        )
         if held.person != actor.voter:
             raise Refused(f"{held.person} works on it until {format_time(held.expires_at)}")
         return held
 
-    async def record_page(self, event: PagerEvent, actor: Actor | None) -> str:
-        """Record the event of a pager; return its outcome for the log.
+    async def hold(
+        self, conn: Connection, job: int, ordinal: int, actor: Actor, seconds: float
+    ) -> ReminderDelay:
+        """Acknowledge a question in a transaction, by a resolved actor, if no other person did.
 
-        A new acknowledgment of a person, or a resolution, acknowledges the question for an hour,
-        unless a newer event of the alert is known; an alert that is opened again ends that. `actor`
-        is None for an event of no person.
+        Return the acknowledgment that holds. Raises as `acknowledge` does, except Refused.
         """
-
-        async def work(conn: Connection) -> str:
-            paged = await store.paged(conn, event.job, event.question)
-            if paged is None:
-                return "ignored: no question of this database"
-            job, ordinal = paged
-            if not await store.record_page(conn, job, ordinal, event):
-                return "ignored: known, or older than another event of the alert"
-            if event.kind == "reopened" or actor is None:
-                return "recorded"
-            try:
-                await self._check(conn, job, ordinal, actor, ACKNOWLEDGED)
-            except DraftsmanError as error:
-                return f"recorded, without effect: {error}"
-            held = await store.acknowledge(conn, job, ordinal, actor, ACKNOWLEDGED)
-            name = question_name(job, ordinal)
-            return f"{name}: {held.person} works on it until {format_time(held.expires_at)}"
-
-        return await self._db.run_transaction(work)
+        await self._check(conn, job, ordinal, actor, seconds)
+        return await store.acknowledge(conn, job, ordinal, actor, seconds)
 
     async def snooze(self, job: int, ordinal: int, actor: Actor, seconds: float) -> datetime:
         """Pause the reminders that the actor alone gets; return until when.

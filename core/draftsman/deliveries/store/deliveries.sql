@@ -220,10 +220,11 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
                        d.kind = 'question' AND (g.kind, g.run) = ('patch', q.run)))
                    AND (g.kind <> 'evidence' OR NOT EXISTS (
                        SELECT FROM draftsman.channels c WHERE c.name = d.channel AND c.takes_answers))
-                   AND (d.channel <> 'forge' OR d.kind <> 'result' OR (
-                       g.kind <> 'patch' OR NOT EXISTS (
-                           SELECT FROM draftsman.job_states j
-                            WHERE j.number = d.job AND j.result ->> 'pr_url' IS NOT NULL)))
+                   AND (d.kind <> 'result' OR g.kind <> 'patch' OR NOT EXISTS (
+                       SELECT FROM draftsman.channels c
+                         JOIN draftsman.job_states j ON j.number = d.job
+                        WHERE c.name = d.channel AND c.shows_changes
+                          AND j.result ->> 'pr_url' IS NOT NULL))
                  ORDER BY g.name, g.run DESC) a
          WHERE a.size <= %(size)s AND (a.size > 0 OR a.kind <> 'patch')
          ORDER BY a.id

@@ -97,7 +97,7 @@ UPDATE draftsman.deliveries
  WHERE seq = %(seq)s AND lease_token = %(token)s AND status = 'sending'
    AND next_attempt_at > draftsman.now()
 
--- Targets with due deliveries that no process sends: a webhook or pager that no live worker has, or any
+-- Targets with due deliveries that no process sends: those that no live worker has, or any
 -- target whose delivery nobody has claimed for so long. At most 1,000 deliveries of each are counted.
 -- name: unserved
 WITH RECURSIVE due AS (

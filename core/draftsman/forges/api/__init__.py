@@ -1,1 +1,1 @@
-"""The APIs of GitHub, GitLab and Gitea."""
+"""Parts of the APIs of forges, for each kind."""

@@ -50,9 +50,8 @@ class LabeledIssues:
 
 # Reads of a forge's API that are repeated: only what changed is transferred.
 #
-# A page with an ETag is requested again with `If-None-Match`. GitHub does not count a 304 against
-# the rate limit: https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-
-# rest-api
+# A page with an ETag is requested again with `If-None-Match`. A forge may not count a 304
+# against the rate limit.
 
 
 MAX_RESPONSES: Final = 2000
@@ -144,7 +143,7 @@ class ApiReader(ABC):
 
 
 def _is_active(hook: dict[str, Any], url: str) -> bool:
-    """Return whether a webhook of GitHub, Gitea or GitLab calls a URL."""
+    """Return whether a webhook calls a URL, by the fields that forges have for it."""
     works = hook.get("active", True) and hook.get("alert_status") != "disabled"
     return bool(works) and url in (
         hook.get("url"),

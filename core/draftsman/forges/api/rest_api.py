@@ -23,7 +23,7 @@ PAGE: Final = 100
 """Entries of a page."""
 MAX_PAGES: Final = 50
 SECONDARY_LIMIT: Final = 60.0
-"""Seconds to wait after GitHub's secondary rate limit, if the response names none."""
+"""Seconds to wait after a secondary rate limit, if the response names none."""
 ERROR_BODY: Final = 4000
 """Bytes read of an error response."""
 _NEXT: Final = re.compile(r'<([^>]+)>\s*;[^,]*\brel="next"')
@@ -130,7 +130,7 @@ class RestApi:
     ) -> str | None:
         """Return the URL of the page after that at `url`, of which `read` entries were read.
 
-        Gitea counts most lists (`X-Total-Count`) without a link to the next page. A page at another
+        Some forges count lists (`X-Total-Count`) without a link to the next page. A page at another
         origin would get the token, and is refused.
         """
         match = _NEXT.search(response.headers.get("link", ""))
@@ -203,10 +203,7 @@ def _page_after(url: str) -> str:
 
 
 def _rate_limit(status: int, headers: Mapping[str, str], reason: str) -> float | None:
-    """Return the seconds to wait after a response of a rate limit; None for another response.
-
-    https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
-    """
+    """Return the seconds to wait after a response of a rate limit; None for another response."""
     if status not in (403, 429):
         return None
     if (seconds := retry_after(headers)) is not None:

@@ -25,6 +25,7 @@ from draftsman.forges.follow_up import (
     title_of,
 )
 from draftsman.forges.forge_event import EventKind
+from draftsman.forges.issue_target import CHANNEL
 from draftsman.ids import job_name, new_id, unknown_job
 from draftsman.jobs.control import store as control
 from draftsman.jobs.control.service.control import INHERITED, insert_row
@@ -252,7 +253,7 @@ async def _insert_follow_up(
     row: dict[str, Any] = {key: old[key] for key in INHERITED} | {
         "id": new_id(),
         "idempotency_key": f"follow-up:{root}:{ordinal}",
-        "source": "forge",
+        "source": CHANNEL,
         "external_event_id": None,
         "invoker_id": old["invoker_id"],
         "invoker_display_name": old["invoker_display_name"],

@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from typing import Final
 
-from draftsman.channels import ChannelName
+from draftsman.channels import ChannelName, registry
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import NotFound, UsageError
 from draftsman.people.actor import Actor
@@ -96,14 +96,16 @@ class People:
     async def unlink(self, channel: ChannelName, id: str, actor: Actor) -> str:
         """Unlink an identity from its person; return the person's name.
 
-        The login of a forge keeps its person, and is bound to the next account that acts under it.
+        An identity that is bound to an account keeps its person, and is bound to the next account
+        that acts under it.
         People may unlink their own, operators any. Raises NotFound, NotPermitted.
         """
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> str | None:
             person = await store.person(conn, channel, id)
-            if channel == "forge":
+            plugin = registry.find(channel)
+            if plugin is not None and plugin.facts.binds_accounts:
                 person = self._policy.resolve(Actor(channel, id, id)).person or id
             if person is None:
                 return None
@@ -115,12 +117,13 @@ class People:
         return person
 
     async def bind_account(self, actor: Actor, account_id: str) -> str:
-        """Bind the login of a person at a forge to its account, at the first use.
+        """Bind the identity of a person to its account, at the first use.
 
-        Return the id of the account to which it is bound.
+        Only of channels with the fact `binds_accounts`. Return the id of the account to which it is
+        bound.
         """
         return await self._db.run_transaction(
-            lambda conn: store.bind_account(conn, actor.id, account_id)
+            lambda conn: store.bind_account(conn, actor.channel, actor.id, account_id)
         )
 
     directory = on_connection(store.directory)

@@ -33,9 +33,9 @@ async def unlink(conn: Connection, channel: ChannelName, id: str) -> str | None:
     return None if name is None else str(name)
 
 
-async def bind_account(conn: Connection, login: str, account_id: str) -> str:
-    """Bind a login to an account unless it is bound; return the account of the login."""
-    params = {"login": login, "account_id": account_id}
+async def bind_account(conn: Connection, channel: ChannelName, id: str, account_id: str) -> str:
+    """Bind an identity to an account unless it is bound; return the account of the identity."""
+    params = {"channel": channel, "id": id, "account_id": account_id}
     return str(await scalar(conn, _Q["bind_account"], params))
 
 

@@ -13,7 +13,8 @@ SELECT channel, external_id, display_name, person_name AS person, linked_by, lin
 SELECT draftsman.unlink_identity(%(channel)s::draftsman.channel, %(id)s::text)
 
 -- name: bind_account
-SELECT draftsman.bind_account(%(login)s::text, %(account_id)s::text)
+SELECT draftsman.bind_account(%(channel)s::draftsman.channel, %(id)s::text,
+    %(account_id)s::text)
 
 -- name: person
 SELECT person FROM draftsman.identity_links WHERE channel = %(channel)s AND external_id = %(id)s

@@ -96,7 +96,7 @@ def agent_environment(
 def _native(program: str) -> str:
     """Return the program that a script of an npm package starts with Node.js, if there is one.
 
-    The package of Codex has it in a package of the platform, beside the package or inside of it.
+    It may be in a package of the platform, beside the package or inside of it.
     """
     script = Path(program).resolve()
     if script.suffix != ".js":

@@ -13,7 +13,7 @@ from draftsman.questions.question import Question
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.questions.reactions import KEPT, NOT_CONFIGURED, SHARED, parse_reaction
+from draftsman_bots.slack.questions.reactions import KEPT, NOT_CONFIGURED, SHARED, Reaction
 from draftsman_bots.slack.scopes import FULL, MINIMAL
 from draftsman_testing.factories import GATE, QUESTION
 from tests.bots.slack.channel_fixtures import message
@@ -170,7 +170,8 @@ def test_two_choices_have_different_emoji_with_plain_names() -> None:
     ],
 )
 def test_other_reactions_are_ignored(event: dict[str, Any]) -> None:
-    assert parse_reaction({"event": {"type": "reaction_added", **event}}) is None
+    body = {"event": {"type": "reaction_added", **event}}
+    assert not Reaction.model_validate(body).is_to_message
 
 
 @pytest.mark.parametrize(

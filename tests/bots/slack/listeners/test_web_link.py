@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from draftsman.people.service.web_sessions import WebSessions
+from draftsman.people.service.browser_sessions import BrowserSessions
 from draftsman_bots.slack.people.web_link import COMMAND_ONLY, NO_URL
 from draftsman_bots.web.settings import WebSettings
 from tests.bots.slack.listeners.conftest import ANNA, MALLORY, SlackBotHarness
@@ -23,7 +23,7 @@ async def test_a_command_replies_with_a_link_that_works_once(bench: SlackBotHarn
     assert ack.body["response_type"] == "ephemeral"
     found = re.search(r"<https://inbox\.example\.org/sign-in/([\w-]+)\|", ack.body["text"])
     assert found is not None, ack.body["text"]
-    sessions = WebSessions(bench.rt.db, bench.rt.policy)
+    sessions = BrowserSessions(bench.rt.db, bench.rt.policy)
     assert await sessions.person_of_link(found[1]) == "anna"
     assert await sessions.use_link(found[1], "a browser", 600)
     assert await sessions.use_link(found[1], "a browser", 600) is None

@@ -39,13 +39,13 @@ async def link(app: App, code: str | None, web: bool, qr: bool) -> None:
         return
     if qr:
         require(of_channel("web"))
-    from draftsman.people.service.web_sessions import WebSessions
+    from draftsman.people.service.browser_sessions import BrowserSessions
     from draftsman.settings.channel_tables import section_of
 
     settings = section_of(app.settings, "web")
     async with app.runtime() as rt:
         actor = await rt.actor()
-        token, expires_at = await WebSessions(rt.db, rt.policy).create_link(actor)
+        token, expires_at = await BrowserSessions(rt.db, rt.policy).create_link(actor)
     url = f"{settings.origin}/sign-in/{token}"
     if app.json:
         app.out.document({"url": url, "expires_at": expires_at, "person": actor.person})

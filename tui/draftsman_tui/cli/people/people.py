@@ -52,14 +52,14 @@ def people() -> None:
 )
 async def sessions(app: App) -> None:
     """List sessions of the web inbox: your own, of all people for operators."""
-    from draftsman.people.service.web_sessions import WebSessions
+    from draftsman.people.service.browser_sessions import BrowserSessions
 
     async with app.runtime(read_only=True) as rt:
-        web_sessions = await WebSessions(rt.db, rt.policy).sessions()
+        browser_sessions = await BrowserSessions(rt.db, rt.policy).sessions()
     if app.json:
-        app.out.document({"sessions": web_sessions})
+        app.out.document({"sessions": browser_sessions})
         return
-    for session in web_sessions:
+    for session in browser_sessions:
         agent = one_line(session.user_agent)[:60] or "unknown browser"
         app.out.print(
             line(
@@ -68,7 +68,7 @@ async def sessions(app: App) -> None:
                 f" expires {times.until(session.expires_at)}  {agent}",
             )
         )
-    if not web_sessions:
+    if not browser_sessions:
         app.out.info("no sessions; to sign in: draftsman link --web")
 
 
@@ -84,10 +84,10 @@ async def sign_out(app: App, session: int | None, person: str | None) -> None:
     """
     if (session is None) == (person is None):
         raise UsageError("give the number of a session (draftsman people sessions), or --person")
-    from draftsman.people.service.web_sessions import WebSessions
+    from draftsman.people.service.browser_sessions import BrowserSessions
 
     async with app.runtime() as rt:
-        service = WebSessions(rt.db, rt.policy)
+        service = BrowserSessions(rt.db, rt.policy)
         if session is not None:
             await service.end(session)
             ended = 1

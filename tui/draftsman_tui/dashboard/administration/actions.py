@@ -14,8 +14,6 @@ from draftsman.entities.permission_rules import backtest_lines
 from draftsman.errors import Refused, UsageError
 from draftsman.people.policy import Verb
 from draftsman.questions.permission_rules.permission_rule import RATIFIED
-from draftsman_tui.common.boards import boards_of
-from draftsman_tui.common.trello_access import remove_webhook
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     ChoiceDialog,
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from draftsman.entities.repos import RepoRow
     from draftsman.questions.permission_rules.permission_rule import PermissionRule
     from draftsman.repos.repo_catalog import Repo
-    from draftsman_tui.common.boards import BoardRow
+    from draftsman_bots.trello.command_line.board_rows import BoardRow
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
     from draftsman_tui.dashboard.tables.screen import MainScreen
 
@@ -101,6 +99,9 @@ async def remove_board(screen: MainScreen, text: str) -> None:
 
     Its webhook is deleted.
     """
+    from draftsman_bots.trello.command_line.board_access import remove_webhook
+    from draftsman_bots.trello.records.service import boards_of
+
     row = cast("BoardRow | None", screen.table.row)
     if row is None:
         raise Refused("choose a board first")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman_tui.common.boards import BOARDS, BoardRow, boards_of
+from draftsman_bots.trello.command_line.board_rows import BOARDS, BoardRow
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
 
@@ -23,6 +23,8 @@ class BoardsResource(Resource[BoardRow]):
     entity = BOARDS
 
     async def read(self, rt: Runtime, query: Query) -> Rows[BoardRow]:
+        from draftsman_bots.trello.records.service import boards_of
+
         boards = []
         for config in await boards_of(rt).all():
             cursor = await boards_of(rt).cursor(config.board_id)

@@ -1,6 +1,6 @@
 """A section of the details of a job, and its parts.
 
-The terminal, the dashboard and the web inbox print the same sections in the same order. A medium
+The terminal, the dashboard and pages print the same sections in the same order. A medium
 differs only in what it has of its own:
 
 - its markup, and the keys, links or commands with which people answer and open something there;

@@ -16,7 +16,7 @@ from draftsman.channels import LOG, WEBHOOK, ChannelName, registry
 from draftsman.database.database import Database
 from draftsman.deliveries.target import NONE, parse
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
-from draftsman.forges.issue_target import IssueTarget
+from draftsman.forges.issue_target import CHANNEL, IssueTarget
 from draftsman.formats.truncation import truncate
 from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests import payloads as job_payloads
@@ -236,7 +236,7 @@ class RequestChecks:
         issues = {
             text: IssueTarget.of(parse(text).target)
             for text in notified(request, self._settings)
-            if parse(text).channel == "forge"
+            if parse(text).channel == CHANNEL
         }
         if not issues:
             return

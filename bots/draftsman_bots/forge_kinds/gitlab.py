@@ -9,11 +9,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from draftsman.errors import Failure
-from draftsman.forges import gitlab_events
 from draftsman.forges.api.api_forge import ApiForge
 from draftsman.forges.api.api_reader import LOG_END, ApiReader
-from draftsman.forges.api.comments import GitLabDiscussion
-from draftsman.forges.api.github import written
 from draftsman.forges.api.rest_api import PAGE
 from draftsman.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of, relevant_part
 from draftsman.forges.forge_event import (
@@ -37,6 +34,9 @@ from draftsman.forges.pull_request import (
 )
 from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.http import HttpSettings
+from draftsman_bots.forge_kinds import gitlab_events
+from draftsman_bots.forge_kinds.github import written
+from draftsman_bots.forge_kinds.gitlab_discussion import GitLabDiscussion
 
 # Events of a project on GitLab: https://docs.gitlab.com/api/rest/, version 4.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from draftsman.forges import github_events
 from draftsman.forges.forge_event import Notification, is_signature
-from draftsman.forges.github_events import project_of
+from draftsman_bots.forge_kinds import github_events
+from draftsman_bots.forge_kinds.github_events import project_of
 
 __all__ = ["is_genuine", "parse", "project_of"]
 

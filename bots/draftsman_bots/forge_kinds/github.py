@@ -9,10 +9,8 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from draftsman.errors import Failure
-from draftsman.forges import github_events
 from draftsman.forges.api.api_forge import ApiForge
 from draftsman.forges.api.api_reader import LOG_END, ApiReader
-from draftsman.forges.api.github_app import AppTokens, missing_permissions
 from draftsman.forges.api.rest_api import PAGE, RestApi
 from draftsman.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of, relevant_part
 from draftsman.forges.forge_event import (
@@ -25,7 +23,6 @@ from draftsman.forges.forge_event import (
     moment,
     plain,
 )
-from draftsman.forges.kinds import GitHubSettings
 from draftsman.forges.project import Project
 from draftsman.forges.pull_request import (
     Account,
@@ -36,6 +33,9 @@ from draftsman.forges.pull_request import (
     TextLimits,
 )
 from draftsman.settings.http import HttpSettings
+from draftsman_bots.forge_kinds import github_events
+from draftsman_bots.forge_kinds.github_app import AppTokens, missing_permissions
+from draftsman_bots.forge_kinds.plugin import GitHubSettings
 
 # Events of a repository on GitHub: https://docs.github.com/en/rest, version 2022-11-28.
 

@@ -1,4 +1,4 @@
-"""Sign-in links and sessions of the web inbox."""
+"""Sign-in of people in browsers: links and sessions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import secrets
 from datetime import datetime
 from typing import Final
 
+from draftsman.channels import ChannelName
 from draftsman.database.database import Database, on_connection
 from draftsman.errors import NotFound, UsageError
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
+from draftsman.people.browser_session import BrowserSession, SignInMethod
 from draftsman.people.policy import Policy, unlinked
-from draftsman.people.store import web_sessions as store
-from draftsman.people.web_session import SignInMethod, WebSession
+from draftsman.people.store import browser_sessions as store
 from draftsman.text import clean
 
 LINK_SECONDS: Final = 900.0
@@ -23,7 +23,7 @@ _USER_AGENT: Final = 300
 """Stored characters of the header User-Agent."""
 
 
-class WebSessions:
+class BrowserSessions:
     """Tokens of links and sessions; the database has only their SHA-256."""
 
     def __init__(self, db: Database, policy: Policy) -> None:
@@ -60,7 +60,7 @@ class WebSessions:
 
         Return its token; None for an unknown person.
         """
-        if self.actor(person) is None:
+        if not self._knows(person):
             return None
         return await self._open(method, None, person, user_agent, seconds)
 
@@ -87,18 +87,22 @@ class WebSessions:
         )
         return None if opened is None else token
 
-    async def find(self, token: str) -> tuple[WebSession, Actor] | None:
-        """Return the session of a token and its actor; None if it ended or the person left."""
+    async def find(self, token: str, channel: ChannelName) -> tuple[BrowserSession, Actor] | None:
+        """Return the session of a token, and its actor in the channel of the pages.
+
+        None: it ended, or the person left.
+        """
         async with self._db.connection() as conn:
             session = await store.find(conn, token_digest(token))
-        actor = None if session is None else self.actor(session.person)
-        return None if session is None or actor is None else (session, actor)
-
-    def actor(self, person: str) -> Actor | None:
-        """Return the actor of a person in the web inbox, None for an unknown person."""
-        if person != self._policy.owner and person not in self._policy.people:
+        if session is None or (actor := self.actor(channel, session.person)) is None:
             return None
-        return self._policy.remote(Actor(Source.WEB, person, person), person)
+        return session, actor
+
+    def actor(self, channel: ChannelName, person: str) -> Actor | None:
+        """Return the actor of a person in a channel of pages, None for an unknown person."""
+        if not self._knows(person):
+            return None
+        return self._policy.remote(Actor(channel, person, person), person)
 
     async def close(self, token: str) -> None:
         """End the session of a token."""
@@ -118,10 +122,13 @@ class WebSessions:
         Raises UsageError for an unknown person.
         """
         ended = await self._db.run_transaction(lambda conn: store.end(conn, None, person))
-        if not ended and person != self._policy.owner and person not in self._policy.people:
+        if not ended and not self._knows(person):
             names = ", ".join(sorted(self._policy.people)) or "none are configured"
             raise UsageError(f"unknown person {person!r}; people: {names}")
         return ended
+
+    def _knows(self, person: str) -> bool:
+        return person == self._policy.owner or person in self._policy.people
 
 
 def token_digest(token: str) -> str:

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from draftsman.errors import ConfigError, DraftsmanError, Failure, NotFound, UsageError
-from draftsman_tui.common.boards import BOARDS, boards_of
+from draftsman_bots.trello.command_line.board_rows import BOARDS
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_tui.terminal.extras import of_channel, require
 
 if TYPE_CHECKING:

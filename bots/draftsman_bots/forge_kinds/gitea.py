@@ -10,16 +10,8 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from draftsman.errors import Failure
-from draftsman.forges import github_events
 from draftsman.forges.api.api_forge import ApiForge
 from draftsman.forges.api.api_reader import ApiReader
-from draftsman.forges.api.comments import GiteaDiscussion, check_issue
-from draftsman.forges.api.github import (
-    failed_status,
-    issue_comments,
-    labelings_of,
-    written,
-)
 from draftsman.forges.api.rest_api import MAX_PAGES, RestApi
 from draftsman.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of
 from draftsman.forges.forge_event import EventKind, ForgeEvent, Labeling, is_edited
@@ -31,6 +23,14 @@ from draftsman.forges.pull_request import (
     PullRequestText,
     PullState,
     TextLimits,
+)
+from draftsman_bots.forge_kinds import github_events
+from draftsman_bots.forge_kinds.gitea_discussion import GiteaDiscussion, check_issue
+from draftsman_bots.forge_kinds.github import (
+    failed_status,
+    issue_comments,
+    labelings_of,
+    written,
 )
 
 # Events of a repository on Gitea or Forgejo: https://docs.gitea.com/api.

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Conflict, Refused, UsageError
+from draftsman_bots.trello.command_line.board_access import configured, find_board, trello
+from draftsman_bots.trello.command_line.board_text import document, print_board
 from draftsman_bots.trello.records.cards import check
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.trello.board_text import document, print_board
-from draftsman_tui.common.boards import boards_of
-from draftsman_tui.common.trello_access import configured, find_board, trello
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from draftsman.errors import Failure
 from draftsman.forges.api.rest_api import RestApi
-from draftsman.forges.kinds import GitHubSettings
 from draftsman.forges.project import Project
 from draftsman.outbound.secret_values import read_secret
 from draftsman.settings.http import HttpSettings
+from draftsman_bots.forge_kinds.plugin import GitHubSettings
 
 SKEW: Final = 60
 """Seconds by which the clock of this machine may be ahead."""

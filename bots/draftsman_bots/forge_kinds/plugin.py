@@ -48,15 +48,15 @@ def _merge_request_url(repository: str, base: str, branch: str) -> str:
 
 
 GITHUB: Final = ForgePlugin(
-    api="draftsman.forges.api.github:GitHub",
-    webhooks="draftsman.forges.github_events",
+    api="draftsman_bots.forge_kinds.github:GitHub",
+    webhooks="draftsman_bots.forge_kinds.github_events",
     settings=GitHubSettings,
     public_url="https://github.com",
     compare_url=_compare_url,
 )
 GITLAB: Final = ForgePlugin(
-    api="draftsman.forges.api.gitlab:GitLab",
-    webhooks="draftsman.forges.gitlab_events",
+    api="draftsman_bots.forge_kinds.gitlab:GitLab",
+    webhooks="draftsman_bots.forge_kinds.gitlab_events",
     public_url="https://gitlab.com",
     compare_url=_merge_request_url,
     issue_page="-/issues/{number}",
@@ -64,7 +64,7 @@ GITLAB: Final = ForgePlugin(
     comment_anchor="note_{id}",
 )
 GITEA: Final = ForgePlugin(
-    api="draftsman.forges.api.gitea:Gitea",
-    webhooks="draftsman.forges.gitea_events",
+    api="draftsman_bots.forge_kinds.gitea:Gitea",
+    webhooks="draftsman_bots.forge_kinds.gitea_events",
     compare_url=_compare_url,
 )

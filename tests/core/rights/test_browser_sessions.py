@@ -8,11 +8,10 @@ import psycopg
 import pytest
 
 from draftsman.database.database import Connection
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
-from draftsman.people.service.web_sessions import WebSessions
-from draftsman.people.store import web_sessions as store
-from draftsman.people.web_session import SignInMethod
+from draftsman.people.browser_session import SignInMethod
+from draftsman.people.service.browser_sessions import BrowserSessions
+from draftsman.people.store import browser_sessions as store
 from draftsman.questions.answer import Verdict
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
@@ -77,7 +76,7 @@ async def test_people_see_and_end_their_own_sessions_operators_all(session: Sess
     assert await store.find(bot, OTHER) is None
 
 
-@pytest.mark.parametrize("table", ["web_links", "web_sessions"])
+@pytest.mark.parametrize("table", ["sign_in_links", "browser_sessions"])
 async def test_no_role_reads_digests(session: Session, table: str) -> None:
     for user in ("worker", "bot", "anna", "reader"):
         conn = await session(user)
@@ -90,11 +89,11 @@ async def test_a_bot_decides_for_signed_in_people_with_their_rights(
 ) -> None:
     work = await make.asked(GATE)
     bot = await as_role("bot")
-    sessions = WebSessions(bot.db, bot.policy)
+    sessions = BrowserSessions(bot.db, bot.policy)
 
     async def decide(person: str) -> Verdict:
         token = await sessions.open(SignInMethod.PROXY, person, "", 600)
-        found = await sessions.find(token or "")
+        found = await sessions.find(token or "", "web")
         assert found is not None
         assert found[1].name == f"web:{person}"
         viewed = await bot.figures.record_views(await bot.questions.open(work.number), found[1])
@@ -104,7 +103,7 @@ async def test_a_bot_decides_for_signed_in_people_with_their_rights(
 
     assert (await decide("ben")).accepted is False
     assert (await decide("carol")).resolved
-    forged = Actor(Source.WEB, "dave", "Dave", person="carol", roles=frozenset({"approver"}))
+    forged = Actor("web", "dave", "Dave", person="carol", roles=frozenset({"approver"}))
     other = await make.asked(GATE)
     response = Response(source_event_id="web:forged", decision=True)
     verdict = await bot.questions.answer(other.number, 1, response, forged)

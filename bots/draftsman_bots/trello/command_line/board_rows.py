@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from draftsman.runtime import Runtime
     from draftsman_bots.trello.records.board import BoardConfig
-    from draftsman_bots.trello.records.service import TrelloBoards
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +25,6 @@ class BoardRow:
     config: BoardConfig
     polled_at: datetime | None
     checks: Sequence[Any] | None = None
-
-
-def boards_of(rt: Runtime) -> TrelloBoards:
-    """Return the boards of a process."""
-    from draftsman_bots.trello.records.service import TrelloBoards
-
-    return TrelloBoards(rt.db, rt.policy)
 
 
 def board_data(row: BoardRow) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sessions of the web inbox."""
+"""Sessions of people in browsers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SignInMethod(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class WebSession:
+class BrowserSession:
     """A session of a person in a browser."""
 
     id: int

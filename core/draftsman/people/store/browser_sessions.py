@@ -1,4 +1,4 @@
-"""Sign-in links and sessions of the web inbox."""
+"""Sign-in links, and sessions of browsers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from draftsman.database.database import Connection, execute, fetch_all, fetch_one, scalar
 from draftsman.database.named_queries import load
-from draftsman.people.web_session import SignInMethod, WebSession
+from draftsman.people.browser_session import BrowserSession, SignInMethod
 
 MAX_SESSIONS: Final = 1000
 """Maximum number of sessions listed."""
@@ -51,9 +51,9 @@ async def open_session(
     return cast("str | None", await scalar(conn, _Q["open_session"], params))
 
 
-async def find(conn: Connection, digest: str) -> WebSession | None:
+async def find(conn: Connection, digest: str) -> BrowserSession | None:
     """Return the session of a token's digest, unless it has ended."""
-    row = await fetch_one(conn, _Q["find"], {"digest": digest}, WebSession)
+    row = await fetch_one(conn, _Q["find"], {"digest": digest}, BrowserSession)
     return None if row is None else _with_method(row)
 
 
@@ -62,9 +62,9 @@ async def close(conn: Connection, digest: str) -> None:
     await execute(conn, _Q["close"], {"digest": digest})
 
 
-async def sessions(conn: Connection, limit: int = MAX_SESSIONS) -> list[WebSession]:
+async def sessions(conn: Connection, limit: int = MAX_SESSIONS) -> list[BrowserSession]:
     """Return the sessions that this database session may end."""
-    rows = await fetch_all(conn, _Q["sessions"], {"limit": limit}, WebSession)
+    rows = await fetch_all(conn, _Q["sessions"], {"limit": limit}, BrowserSession)
     return [_with_method(row) for row in rows]
 
 
@@ -73,5 +73,5 @@ async def end(conn: Connection, session: int | None, person: str | None) -> int:
     return int(await scalar(conn, _Q["end"], {"session": session, "person": person}))
 
 
-def _with_method(row: WebSession) -> WebSession:
+def _with_method(row: BrowserSession) -> BrowserSession:
     return replace(row, method=SignInMethod(row.method))

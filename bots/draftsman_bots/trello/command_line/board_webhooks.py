@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import ConfigError, Failure, UsageError
-from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, command_group
-from draftsman_tui.common.boards import boards_of
-from draftsman_tui.common.trello_access import (
+from draftsman_bots.trello.command_line.board_access import (
     NO_BOARDS,
     TrelloRefused,
     configured,
     find_board,
     trello,
 )
+from draftsman_bots.trello.records.service import boards_of
+from draftsman_tui.cli import prompts
+from draftsman_tui.cli.app import App, command_group
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

@@ -13,20 +13,27 @@ from draftsman.errors import ConfigError, DraftsmanError, Failure, Refused, Usag
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.jobs.job import Status
-from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, command_group, number_of
-from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.trello.board_edit import NONE, add, change, check_rules, read_template
-from draftsman_tui.cli.trello.board_text import document, print_board, rule_text
-from draftsman_tui.cli.trello.board_webhooks import webhook
-from draftsman_tui.common.boards import BOARDS, BoardRow, boards_of
-from draftsman_tui.common.trello_access import (
+from draftsman_bots.trello.command_line.board_access import (
     TrelloRefused,
     configured,
     find_board,
     remove_webhook,
     trello,
 )
+from draftsman_bots.trello.command_line.board_edit import (
+    NONE,
+    add,
+    change,
+    check_rules,
+    read_template,
+)
+from draftsman_bots.trello.command_line.board_rows import BOARDS, BoardRow
+from draftsman_bots.trello.command_line.board_text import document, print_board, rule_text
+from draftsman_bots.trello.command_line.board_webhooks import webhook
+from draftsman_bots.trello.records.service import boards_of
+from draftsman_tui.cli import prompts
+from draftsman_tui.cli.app import App, ListGroup, command_group, number_of
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import of_channel, require
 from draftsman_tui.terminal.output import check_lines

@@ -1,0 +1,1 @@
+"""The kinds of forges of draftsman: GitHub, GitLab and Gitea."""
