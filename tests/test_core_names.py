@@ -30,8 +30,7 @@ WORDS: Final = {
 GENERAL: Final = {"forge", "forges", "tidy"}
 """Those whose literals are of the core as well: keys, tables and the agent by default."""
 DATA: Final = {
-    "core/draftsman/agents/": "programs of their own, which nobody imports",
-    "core/draftsman/agent_runs/programs.py": "the declarations of these programs",
+    "core/draftsman/agents/acp.py": "differences between the programs of a protocol",
     "core/draftsman/settings/": "examples and explanations of the configuration",
     "core/draftsman/log.py": "formats of tokens",
     "core/draftsman/agent_runs/policies/secret_scanner.py": "formats of tokens",

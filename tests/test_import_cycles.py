@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 
 import grimp
 
-PACKAGES = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_tui")
+PACKAGES = ("draftsman", "draftsman_agents", "draftsman_bots", "draftsman_soak", "draftsman_tui")
 
 
 def import_cycles(imports: Mapping[str, Set[str]]) -> Iterator[set[str]]:

@@ -23,12 +23,14 @@ from tests.plugins import example
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
+    "agents/draftsman_agents",
     "core/draftsman",
     "tui/draftsman_tui",
     "bots/draftsman_bots",
     "soak/draftsman_soak",
     "testing/draftsman_testing",
 )
+FOLDERS = ("config", "migrations", "tests")
 
 
 def _run(command: Sequence[str | Path], cwd: Path) -> str:
@@ -110,7 +112,7 @@ def test_the_installed_package_works_in_any_folder(
     )
     empty = tmp_path_factory.mktemp("empty")
     project = tmp_path_factory.mktemp("project")
-    for name in ("core", "config", "tui", "bots", "soak", "testing", "migrations", "tests"):
+    for name in (*(package.partition("/")[0] for package in PACKAGES), *FOLDERS):
         (project / name).mkdir()
         (project / name / "__init__.py").write_text(f"raise ImportError('their {name}')\n")
     (project / "pyproject.toml").write_text("[project]\nname = 'theirs'\n")

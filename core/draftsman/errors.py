@@ -238,6 +238,10 @@ class QuestionClosed(Refused):
     """The question is already resolved."""
 
 
+CORRECTABLE: Final = (NotFound, Refused, UsageError)
+"""Errors of what a person wrote, whose text is the reply to them."""
+
+
 class Conflict(DraftsmanError):
     """Conflict with a concurrent change."""
 

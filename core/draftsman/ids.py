@@ -13,6 +13,7 @@ from draftsman.errors import CommandHint, NotFound, UsageError
 _NUMBER = re.compile(r"(?:[dD]-)?([1-9][0-9]{0,17})\Z")
 MAX_JOB = 10**18 - 1
 """The highest number of a job."""
+_QUESTION = re.compile(r"((?:[dD]-)?[1-9][0-9]{0,17})/[1-9][0-9]{0,8}\Z")
 _NONE = UUID(int=0)
 _PREFIX = re.compile(r"[0-9a-fA-F-]{4,36}\Z")
 
@@ -69,6 +70,13 @@ def unknown_job(number: int) -> NotFound:
     return NotFound(f"there is no job {job_name(number)}", hint=CommandHint("jobs"))
 
 
+def unknown_question(job: int, ordinal: int) -> NotFound:
+    """Return the error for a question that does not exist."""
+    return NotFound(
+        f"there is no question {question_name(job, ordinal)}", hint=CommandHint("questions")
+    )
+
+
 def parse_job(text: str) -> JobRef:
     """Parse `D-142`, `142`, a UUID, or a prefix of a UUID.
 
@@ -77,6 +85,8 @@ def parse_job(text: str) -> JobRef:
     text = text.strip()
     if match := _NUMBER.match(text):
         return JobRef(text, int(match[1]))
+    if match := _QUESTION.match(text):
+        raise UsageError(f"{text} is a question, and this is about a job; use {match[1]}")
     digits = text.replace("-", "").lower()
     if not _PREFIX.match(text) or not 4 <= len(digits) <= 32:
         forms = "D-142, 142, or the job's id or a prefix of it"

@@ -17,8 +17,9 @@ import re
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, TextIO, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from draftsman.formats.invisible import escape_invisible
 
@@ -96,6 +97,17 @@ def redact(text: str) -> str:
     for pattern in _SECRETS:
         text = pattern.sub(rf"\g<1>{HIDDEN}", text)
     return text
+
+
+def redact_values(value: Any) -> Any:
+    """Return a value with secrets replaced at every level."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: redact_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact_values(item) for item in value]
+    return value
 
 
 def setup(settings: LogSettings, stream: TextIO | None = None) -> None:

@@ -105,9 +105,9 @@ def package_path(target: str) -> Path | None:
 
 
 def foreign_packages(group: str) -> list[Path]:
-    """Return the folders and files of the packages with plugins of a group, without our own."""
-    targets = (plugin.target for plugin in installed(group) if plugin.package != OWN)
-    return [path for target in targets if (path := package_path(target)) is not None]
+    """Return the folders and files of the packages with plugins of a group, besides the core."""
+    found = (package_path(plugin.target) for plugin in installed(group))
+    return [path for path in dict.fromkeys(found) if path not in (None, package_path(OWN))]
 
 
 def check(plugin: Plugin) -> None:

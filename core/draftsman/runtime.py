@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -25,6 +25,7 @@ from draftsman.ids import new_id
 from draftsman.jobs import job, retries
 from draftsman.jobs.job import Source
 from draftsman.jobs.runs import run
+from draftsman.people import visibility
 from draftsman.people.actor import Actor
 from draftsman.people.configuration import configured_policy, default_quiet_hours
 from draftsman.people.policy import Policy
@@ -107,6 +108,16 @@ class Runtime:
     db: Database
     embedded: bool
     policy: Policy
+    viewer: Actor | None = None
+    """Who reads with these services; None: draftsman itself, such as a worker."""
+
+    def seen_by(self, viewer: Actor) -> Runtime:
+        """Return services that show the viewer what they may see, and nothing else."""
+        seen = replace(
+            self, db=self.db.seen_by(partial(visibility.visible_repos, viewer)), viewer=viewer
+        )
+        vars(seen)["schemas"] = self.schemas  # its child processes are those of this process
+        return seen
 
     @cached_property
     def limits(self) -> JobLimits:

@@ -184,6 +184,21 @@ CREATE OR REPLACE FUNCTION draftsman.repo_of(r draftsman.job_requests) RETURNS t
 LANGUAGE sql STABLE PARALLEL SAFE RETURN
     lower(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name));
 
+-- Whether a repository, with or without its host, is one of these, `owner/name` or `name` in lower
+-- case. What belongs to no repository belongs to any.
+CREATE OR REPLACE FUNCTION draftsman.is_repo_of(repo text, repos text[]) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    coalesce(repo, '') = '' OR EXISTS (
+        SELECT FROM unnest(repos) AS r (name)
+         WHERE right('/' || lower(repo), length(r.name) + 1) = '/' || r.name);
+
+-- Whether a job belongs to one of these repositories.
+CREATE OR REPLACE FUNCTION draftsman.is_job_of(job bigint, repos text[]) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    job IS NULL OR EXISTS (
+        SELECT FROM draftsman.job_requests r
+         WHERE r.number = job AND draftsman.is_repo_of(draftsman.repo_of(r), repos));
+
 -- Permission to submit a job: a person submits own requests, a bot requests of people in its
 -- channels, a worker retries of lost jobs, the jobs of schedules and follow-ups on pull requests. A
 -- retry repeats the earlier request under the key of its chain, on behalf of the person who made
@@ -1542,7 +1557,8 @@ CREATE OR REPLACE TRIGGER job_attachments_immutable BEFORE UPDATE OR DELETE
 CREATE OR REPLACE FUNCTION draftsman.grant_jobs() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.violated_request_rule(draftsman.job_requests),
-        draftsman.repo_of(draftsman.job_requests),
+        draftsman.repo_of(draftsman.job_requests), draftsman.is_repo_of(text, text[]),
+        draftsman.is_job_of(bigint, text[]),
         draftsman.violates_hold(draftsman.job_hold, text, draftsman.job_status, int, text, text[]),
         draftsman.violated_rule(draftsman.job_states)');
     SELECT draftsman.grant_to('worker bot person', 'EXECUTE ON FUNCTION

@@ -118,7 +118,7 @@ async def test_a_client_cannot_make_its_user_an_approver(as_role: As, make: Fact
 @attack(
     "A person approves in the name of another person's login",
     surface="approval",
-    with_sandbox="refused: a person's session vouches for its own role alone",
+    with_sandbox="refused: a person's session acts for its own role alone",
 )
 async def test_a_person_cannot_approve_for_another_login(as_role: As, make: Factory) -> None:
     anna = await as_role("anna")
@@ -131,7 +131,7 @@ async def test_a_person_cannot_approve_for_another_login(as_role: As, make: Fact
 @attack(
     "A bot approves in the name of a login of the command line",
     surface="approval",
-    with_sandbox="refused: a bot vouches for chat identities alone",
+    with_sandbox="refused: a bot acts for chat identities alone",
 )
 async def test_a_bot_cannot_approve_for_a_login(as_role: As, make: Factory) -> None:
     bot = await as_role("bot")
@@ -144,7 +144,7 @@ async def test_a_bot_cannot_approve_for_a_login(as_role: As, make: Factory) -> N
 @attack(
     "A person approves in the name of a chat identity",
     surface="approval",
-    with_sandbox="refused: chat identities are vouched for by the bot's role alone",
+    with_sandbox="refused: the bot's role alone acts for chat identities",
 )
 async def test_a_person_cannot_approve_for_a_chat_identity(as_role: As, make: Factory) -> None:
     anna = await as_role("anna")

@@ -22,16 +22,16 @@ from draftsman.deliveries.documents.document import (
     Choices,
     Code,
     Document,
-    InFile,
+    Items,
     Note,
     Paragraph,
     Quote,
-    elsewhere,
 )
 from draftsman.deliveries.documents.html import MAIL_STYLES, HtmlMedium, print_html
 from draftsman.deliveries.documents.json import message_json
 from draftsman.deliveries.documents.plain import render_plain
 from draftsman.formats.invisible import replace_invisible
+from draftsman.people.policy import Person
 from draftsman_bots.forges.deliveries.render import render as render_comment
 from draftsman_bots.slack.deliveries.render import render as render_blocks
 from draftsman_bots.trello.deliveries.render import render as render_card
@@ -69,7 +69,7 @@ def _label(element: dict[str, Any]) -> str:
 
 def forge(message: Message) -> str:
     """Return a message as a comment of a forge."""
-    return render_comment(replace(message, target=FORGE))
+    return render_comment(replace(message, target=FORGE), 65_536)
 
 
 PAGE: Final = HtmlMedium(
@@ -190,7 +190,7 @@ def test_html_has_no_other_elements_than_those_of_the_printer(
 @given(messages(WORDS, WORDS, lambda name, _: replace(BEN, name=name)))
 def test_html_of_a_whole_message_shows_each_of_its_texts(message: Message) -> None:
     document = build_document(message)
-    elements = Elements(print_html(document, replace(PAGE, is_whole=True)))
+    elements = Elements(print_html(document, PAGE))
     shown = "".join(elements.shown.split())
     for text in _texts(document):
         assert "".join(replace_invisible(text).split()) in shown
@@ -232,24 +232,64 @@ def _strings(value: object) -> Iterator[str]:
             yield from (text for item in value.values() for text in _strings(item))
 
 
-@cases("name", [name for name in EXAMPLES if "long" in name])
-def test_what_is_cut_off_is_said_with_the_place_to_read_it(name: str) -> None:
-    message = EXAMPLES[name]
-    parts = build_document(message)
-    cut = [
-        part
-        for part in parts
-        if isinstance(part, Paragraph | Quote) and len(str(part.text)) > part.most
+def _marked_text(seed: int, count: int, mark: str) -> str:
+    return "".join(f"t{seed}n{number}e{mark}" for number in range(count))
+
+
+MARKED: Final = st.builds(
+    _marked_text, st.integers(0, 10**6), st.integers(0, 900), st.sampled_from([" ", " & ", "\n@*"])
+)
+"""Texts of words that each occur once, as long as the product allows and longer."""
+TOLD: Final = re.compile(
+    r"(To read (it|them|what the choices mean)|more): `?draftsman (show|questions)"
+    r"|The full text is "
+)
+"""A notice of what is left out, with the place to read it."""
+
+
+def _within_limits(message: Message) -> Message:
+    """Return a message whose choices are as short as those of a question are."""
+    if message.question is None:
+        return message
+    choices = [
+        choice
+        | {"label": choice["label"][:75], "description": (choice.get("description") or "")[:500]}
+        for choice in message.question.choices
     ]
-    assert cut or message.subject.error == LONG
-    markdown = html(message).replace("<code>", "`").replace("</code>", "`")
-    for text in (slack(message), forge(message), render_card(message, NAMES), markdown):
-        assert "…" in text
-        assert not any(isinstance(part, InFile) for part in parts) or "The full text" in text
-        command = (
-            "<code>draftsman show D-7</code>" if text == html(message) else "`draftsman show D-7`"
-        )
-        assert not any(map(elsewhere, parts)) or f"To read it: {command}" in text
+    return replace(message, question=replace(message.question, choices=choices))
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(messages(MARKED, MARKED, lambda name, _: replace(BEN, name=name)))
+def test_nothing_is_lost_without_a_notice_where_to_read_it(message: Message) -> None:
+    message = _within_limits(message)
+    said = _words(*_said(build_document(message)))
+    printers = MEDIA | {"room": lambda message: render_plain(message, most=4000)}
+    for medium, render in printers.items():
+        text = render(message)
+        assert said <= _words(text) or TOLD.search(text), medium
+
+
+def _words(*texts: str) -> set[str]:
+    """Return the marked words, also of a text that a medium breaks within a word."""
+    return {word for text in texts for word in re.findall(r"t\d+n\d+e", "".join(text.split()))}
+
+
+def test_a_message_that_is_too_long_for_slack_says_where_to_read_it() -> None:
+    """Escapes make the text five times as long as it is."""
+    message = EXAMPLES["question without choices"]
+    assert message.question is not None
+    text = slack(replace(message, question=replace(message.question, text="&" * 3000)))
+    assert "The message is too long for this place, and the rest is left out." in text
+    assert "To read it: `draftsman show D-7`" in text
+    assert "[I'm on it]" in text
+
+
+def _said(document: Document) -> Iterator[str]:
+    yield from _texts(document)
+    for part in document:
+        if isinstance(part, Items):
+            yield from (str(span) for item in part.items for span in item)
 
 
 def test_choices_that_are_left_out_can_be_read_elsewhere() -> None:
@@ -268,3 +308,12 @@ def test_hostile_text_has_no_effect_in_any_medium() -> None:
         assert HOSTILE not in forge(message)
         assert "\n/approve" not in forge(message)
         assert "<!everyone>" not in slack(message)
+
+
+def test_a_comment_mentions_the_login_on_its_own_forge() -> None:
+    """A person may have accounts on several forges, of which the first gets the messages."""
+    message = EXAMPLES["question without choices"]
+    logins = {"forge": ("github:benny",)}
+    ben = Person("ben", frozenset({"responder"}), {"forge": "gitlab:ben"}, further_ids=logins)
+    text = forge(replace(message, recipients=(ben,)))
+    assert "For @benny" in text

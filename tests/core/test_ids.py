@@ -104,3 +104,9 @@ def test_new_ids_are_ordered_by_time() -> None:
     assert ids == sorted(ids)
     assert len(set(ids)) == 1000
     assert {id.version for id in ids} == {7}
+
+
+@cases("text", ["D-142/1", "142/2", " d-142/1 "])
+def test_a_question_in_the_place_of_a_job_is_refused_with_its_job(text: str) -> None:
+    with pytest.raises(UsageError, match=r"is a question, .*; use (D-|d-)?142"):
+        parse_job(text)

@@ -32,7 +32,7 @@ from tests.support.queries import TEXTS
 
 WRITES: Final = re.compile(
     r"\b(INSERT|UPDATE|DELETE|STDIN|LISTEN|nextval|set_config|pg_notify|pg_advisory_lock"
-    r"|draftsman\.(?!now\b|current_epoch\b|sentence\b)\w+(?=\())\b"
+    r"|draftsman\.(?!(?:now|current_epoch|sentence|is_job_of|is_repo_of)\b)\w+(?=\())\b"
 )
 """Marks of a query that is more than a read: it changes rows, locks them, changes its session, or
 calls a function of ours that may."""
@@ -48,7 +48,7 @@ ROOT: Final = "draftsman.agent_runs.run"
 """The module that drives agents: it and the handlers' modules that it imports are searched."""
 
 
-def _drives_agents(module: str) -> bool:
+def drives_agents(module: str) -> bool:
     """Return whether a module is one of those that are searched."""
     package = module.removeprefix("draftsman.")
     return package.startswith(tuple(f"{group}." for group in GROUPS)) and not RULES.search(package)
@@ -180,7 +180,7 @@ def modules() -> dict[str, ast.Module]:
         imported = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
         for node in imported:
             parts = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-            waiting += [part for part in parts if _drives_agents(part)
+            waiting += [part for part in parts if drives_agents(part)
                         and _is_module(part)]  # fmt: skip
     return trees
 

@@ -57,7 +57,7 @@ async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
         await lock.hold(conn)
         await conn.close()
         await rt.delivery_sender.rescue([channel.name])
-        await rt.delivery_sender.pause(channel.name, 0.01, "refused")
+        await rt.delivery_sender.limits.pause(channel.name, 0.01, "refused")
         await rt.delivery_sender.resume(channel.name)
         while claimed := await rt.delivery_sender.claim(channel.name, free=100, share=100):
             for item in claimed:

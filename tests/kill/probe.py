@@ -183,10 +183,9 @@ class Probe:
 
         running._communicate = talking  # type: ignore[assignment]
         for name, module in list(sys.modules.items()):
-            if (
-                name.rpartition(".")[2] not in kill_points.modules()
-                or "draftsman.handlers." not in name
-            ):
+            if name.rpartition(".")[2] not in kill_points.modules():
+                continue
+            if not kill_points.drives_agents(name):
                 continue
             if getattr(module, "git", None) is git and module is not running:
                 module.git = wrapped  # type: ignore[attr-defined]

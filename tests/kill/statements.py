@@ -22,6 +22,7 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.ids import new_id
 from draftsman.jobs.pending_decisions import store as pending_decisions
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.store import questions
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
 from draftsman.workflows import store as workflows
@@ -92,4 +93,5 @@ def _calls(job: int) -> list[Callable[[Connection], Awaitable[object]]]:
         workflows.lock_waits,
         lambda conn: workflows.waiting_count(conn, job),
         lambda conn: deliveries.group_stop(conn, 1),
+        lambda conn: questions.count_refused(conn, job, 1, OWNER.name, "no"),
     ]

@@ -72,7 +72,7 @@ async def test_a_job_asks_and_ends_through_a_plugin_whose_rows_stay_readable_wit
     bots = here.start("bots", env=env)
     number = await make.queued(actor=people.anna, queue="default", notify=("httpchat:ops",))
     async with running_worker(runtime_with(rt, types={"noop": {}}), {"noop": _ask}):
-        await until(lambda: _shows(chat, "write here: your answer", bots), "the question")
+        await until(lambda: _shows(chat, "write here: the number", bots), "the question")
         chat.write("benny", "2")
         await wait_for_end(rt, number)
         await until(lambda: _shows(chat, "completed", bots), "the result")

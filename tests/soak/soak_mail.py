@@ -19,7 +19,7 @@ from draftsman_bots.mail.service import create
 from draftsman_testing.factories import QUESTION, Factory
 from draftsman_testing.waits import until
 from tests.bots.mail.conftest import with_mail
-from tests.bots.mail.mail_side import ADDRESS, KEY, VOUCHED, text_of
+from tests.bots.mail.mail_side import ADDRESS, CONFIRMED, KEY, text_of
 from tests.bots.mail.test_answers import GATE
 from tests.soak.mail_servers import PASSWORD, SERVER, MailServers, mail_servers, missing
 
@@ -104,7 +104,7 @@ def _send(
     """Reply in the name of a person, by the server that signs, or as anybody else."""
     mail = EmailMessage()
     if forged:
-        mail["Authentication-Results"] = VOUCHED.partition(": ")[2]
+        mail["Authentication-Results"] = CONFIRMED.partition(": ")[2]
     if automatic:
         mail["Auto-Submitted"] = "auto-replied"
     mail["From"] = f"{person}@example.org"

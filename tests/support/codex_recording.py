@@ -131,7 +131,7 @@ def record(command: Sequence[str], folder: Path, last: Sequence[str] | None = No
     (workspace / "a.txt").write_text("one\n")
     subprocess.run(["git", "init", "-q", str(workspace)], check=True)
     log = folder / "lines"
-    runs = AdapterRuns("draftsman.agents.codex", workspace, home)
+    runs = AdapterRuns("draftsman_agents.codex", workspace, home)
     tee = [sys.executable, "-I", "-S", "-c", TEE, str(log)]
     with fake_model(SCRIPT) as model:
         environment = {"OPENAI_API_KEY": "key", "OPENAI_BASE_URL": model.url}

@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.agents import claude as claude_calls
-from draftsman.agents import codex as codex_requests
 from draftsman.agents.permissions import Call
+from draftsman_agents import claude as claude_calls
+from draftsman_agents import codex as codex_requests
 from tests.support.permissions import ROOTS
 
 RECORDINGS: Final = Path(__file__).parents[1] / "recordings"

@@ -197,7 +197,7 @@ async def fill_outbox(rt: Runtime, make: Factory) -> None:
     await rt.delivery_sender.record(sent, Receipt("log:1"))
     (dead,) = await rt.delivery_sender.claim("slack", free=1, share=1)
     await rt.delivery_sender.record(dead, Failure("channel_not_found", declared="PERMANENT"))
-    await rt.delivery_sender.pause("slack", 60, "Retry-After")
+    await rt.delivery_sender.limits.pause("slack", 60, "Retry-After")
 
 
 async def fill_chat(rt: Runtime, make: Factory) -> None:

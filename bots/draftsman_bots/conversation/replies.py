@@ -10,34 +10,32 @@ from draftsman.actions import jobs, questions
 from draftsman.actions.action import About, Action, ActionResult, Call
 from draftsman.actions.questions import AnswerRefused
 from draftsman.deliveries.question_text import already_recorded
-from draftsman.errors import (
-    CommandHint,
-    DraftsmanError,
-    NotFound,
-    NotPermitted,
-    Refused,
-    UsageError,
-)
+from draftsman.errors import CORRECTABLE, CommandHint, DraftsmanError, NotPermitted, UsageError
 from draftsman.ids import job_name, parse_job, parse_question
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import QuestionKind
 from draftsman.questions.response import build_response
 from draftsman_bots.conversation.commands import COMMANDS, Surface, command_names
 from draftsman_bots.conversation.parser import ATTENTION, ParsedText
-from draftsman_bots.conversation.places import agent_jobs
+from draftsman_bots.conversation.places import agent_jobs, load_place
 from draftsman_bots.conversation.resolution import (
     Change,
     Outcome,
     Place,
     Resolved,
+    Talk,
     WrittenText,
+    resolve,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from draftsman.deliveries.documents.document import Text
     from draftsman.people.actor import Actor
     from draftsman.people.spans import Spans
     from draftsman.questions.answer import Verdict
+    from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
 
 
@@ -169,6 +167,24 @@ class KnownAuthor:
         return (str(error),)
 
 
+async def respond_to_text(
+    author: KnownAuthor,
+    parsed: ParsedText | None,
+    key: str,
+    jobs: Iterable[int],
+    asked: Callable[[Question], bool],
+    *,
+    talk: Talk = Talk.ALL,
+) -> TextReply | None:
+    """Respond to a text where these jobs are, and those of their questions that were `asked` there.
+
+    The same `key` has no second effect; None for talk.
+    """
+    place = await load_place(author.rt, talk, author.author, jobs, asked)
+    text = WrittenText(parsed, key)
+    return await respond(author, text, place, resolve(text, place))
+
+
 async def respond(
     conversation: Conversation, text: WrittenText, place: Place, resolved: Resolved
 ) -> TextReply | None:
@@ -178,7 +194,7 @@ async def respond(
     """
     try:
         return await _respond(conversation, text, place, resolved)
-    except (NotFound, NotPermitted, Refused, UsageError) as error:
+    except CORRECTABLE as error:
         job = _job_of(place, resolved)
         return TextReply(ReplyKind.REFUSED, job, conversation.error_spans(error))
 
@@ -220,10 +236,11 @@ async def respond_to_command(
     if not parsed.ref:
         name = "D-142/1" if action.about is About.QUESTION else "D-142"
         raise UsageError(f"a {action.about} is required: {parsed.verb} {name}")
-    ref, ordinal = parse_question(parsed.ref)
-    job = await rt.read_model.resolve(parse_job(str(ref.number)) if ref.number else ref)
     if action.about is About.JOB:
+        job = await rt.read_model.resolve(parse_job(parsed.ref))
         return await act(conversation, action, job, parsed.text, key, **options)
+    ref, ordinal = parse_question(parsed.ref)
+    job = await rt.read_model.resolve(ref)
     if ordinal is None:
         open_questions = await rt.questions.open(job)
         if not open_questions:
@@ -248,7 +265,8 @@ async def act(
     actor = await conversation.actor()
     arguments = action.parse(text) if action.parse is not None else {}
     try:
-        result = await action.run(Call(conversation.rt, actor, key), row, **arguments, **options)
+        call = Call(conversation.rt.seen_by(actor), actor, key)
+        result = await action.run(call, row, **arguments, **options)
     except AnswerRefused as error:
         return refused(error.verdict, actor)
     kind = KINDS.get(action.key, ReplyKind.CHANGED)

@@ -39,6 +39,7 @@ FORGE = ChannelPlugin(
     name="forge",
     label="Forges",
     table="forges",
+    docs="docs/forges.md",
     account="draftsman_bots.forges.settings:ForgeAccount",
     target=TargetSyntax(form="forge:NAME/OWNER/REPO#NUMBER", parse=_parse, page=_page),
     missing=_missing,

@@ -7,14 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.target import parse
-from draftsman.errors import (
-    IdempotencyConflict,
-    NotFound,
-    NotPermitted,
-    Refused,
-    RejectedField,
-    UsageError,
-)
+from draftsman.errors import CORRECTABLE, IdempotencyConflict, RejectedField, UsageError
 from draftsman.forges.forge_event import MAX_ISSUE, EventKind, plain
 from draftsman.forges.project import source_of
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL
@@ -60,7 +53,7 @@ async def request_job(context: EventContext, comment: ParsedText | None = None) 
         pinned = _as_labeled(context.event, issue)
         request = await _request(context, repo, pinned, comment)
         submitted = await context.rt.submissions.submit(request, actor)
-    except (UsageError, NotFound, NotPermitted) as error:
+    except CORRECTABLE as error:
         await reply_without_job(context, str(error))
         return "refused"
     except IdempotencyConflict:  # an earlier delivery of the event had another text
@@ -92,7 +85,7 @@ async def _follow_up(context: EventContext, actor: Actor, comment_text: str) -> 
     number = jobs[0].number
     try:
         sent = await context.rt.messages.send(number, actor, comment_text, event=context.key[-500:])
-    except (NotPermitted, Refused, UsageError) as error:
+    except CORRECTABLE as error:
         await reply(context, number, str(error))
         return "refused"
     await reply(context, number, f"{sent}.")

@@ -22,7 +22,7 @@ from draftsman_bots.forges.deliveries.channel import ForgeChannel
 from draftsman_bots.forges.people import PeopleEventProcessor
 from draftsman_bots.forges.receiver import ForgeReceiver
 from draftsman_bots.process import http
-from draftsman_bots.process.credentials import read_credential
+from draftsman_bots.process.credentials import read_credential, read_optional
 from draftsman_bots.process.http import serve, serve_health
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ TICK: Final = 1.0
 """Seconds between two rounds."""
 
 
-class ForgeService:
+class ForgeService(ComponentGroup):
     """Webhook servers and the reader of the forges."""
 
     def __init__(self, rt: Runtime) -> None:
@@ -112,15 +112,13 @@ class ForgeService:
         self._rt = rt
         self._owner = new_id()
         self._term: int | None = None
-        self._outage = OutageGuard("the reader of forges")
         self._webhooks = {
             name: _webhooks(f"forges.{name}", forge)
             for name, forge in rt.settings.read_forges.items()
             if forge.events == "webhook"
         }
         self.servers = list(self._bind_servers())
-        self._components = ComponentGroup([*self.servers, Routine(self._read), self._deliveries])
-        self.stop = self._components.stop
+        super().__init__([*self.servers, Routine(self._read), self._deliveries])
 
     async def run(self) -> None:
         """Run until stopped."""
@@ -130,7 +128,7 @@ class ForgeService:
         forges = self._rt.settings.read_forges.items()
         sources = ", ".join(f"{name} by {forge.events}" for name, forge in forges)
         _log.info("bots: events of forges: %s", sources)
-        await self._components.run()
+        await super().run()
 
     def _bind_servers(self) -> Iterator[Component]:
         """Yield a server for each address, with the forges that share it, and health servers."""
@@ -151,8 +149,7 @@ class ForgeService:
 
     async def _read(self, stop: StopSignal) -> None:
         """Read forges until stopped; polls need the lease, which a single process has."""
-        while not await stop.wait(TICK):
-            await self._outage.guard(self._round)
+        await OutageGuard("the reader of forges").repeat(self._round, TICK, stop)
         if self._term is not None:
             with contextlib.suppress(DraftsmanError):
                 await self._rt.forge_events.resign(self._owner, self._term)
@@ -171,13 +168,11 @@ class ForgeService:
 
 def _webhooks(section: str, forge: ForgeSettings) -> Webhooks:
     """Return a forge's webhooks; raises ConfigError for a missing secret."""
-    key = "webhook_secret"
-    default = forge.webhook_secret
     return Webhooks.of(
         forge,
-        None if default is None else read_credential(section, key, default, ""),
+        read_optional(section, "webhook_secret", forge.webhook_secret),
         {
-            project: read_credential(section, f"webhook_secrets.{project}", source, "")
+            project: read_credential(section, f"webhook_secrets.{project}", source)
             for project, source in forge.webhook_secrets.items()
         },
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from draftsman.field_errors import matching
-from draftsman.settings.section import Section
+from draftsman.settings.section import Section, Several
 
 _ForgeLogin = Annotated[
     str,
@@ -20,7 +20,7 @@ _ForgeLogin = Annotated[
 
 
 class ForgeAccount(Section):
-    """The account of a person."""
+    """The accounts of a person."""
 
-    forge: _ForgeLogin | None = Field(None, examples=["github:anna"])
-    """Table of a forge, and login there. Unset: not on a forge."""
+    forge: Several[_ForgeLogin] = Field((), examples=[["github:anna", "gitlab:anna.berg"]])
+    """Tables of forges, and the logins there. Empty: not on a forge."""

@@ -1,4 +1,4 @@
-"""Whether the receiving server vouches for the sender of a mail (RFC 8601, RFC 7489). Pure.
+"""Whether the receiving server confirms the sender of a mail (RFC 8601, RFC 7489). Pure.
 
 Of the fields `Authentication-Results`, only the topmost count, which the server writes above those
 that arrived with the mail, and only if they have its name. A pass of DKIM or SPF counts if its
@@ -30,8 +30,8 @@ def sender_problem(fields: Sequence[str], server: str, most: int, domain: str) -
     """
     names = (server.lower(), f"{server.lower()} 1")
     own = [results for field in fields[:most] if (results := _results(field))[0] in names]
-    if not own:
-        return f"it has no result of {server}"
+    if not server or not own:
+        return f"it has no result of {server or 'a server: authserv_id is not set'}"
     passed: set[str] = set()
     for result in (result for results in own for result in results[1:]):
         method, _, value = result.partition("=")

@@ -42,6 +42,7 @@ _AUTOMATIC: Final = {
 }
 """Header fields of mails that no person wrote to us, with the pattern of their value."""
 _RECIPIENTS: Final = ("x-original-to", "delivered-to", "to", "cc")
+_RESULTS: Final = "authentication-results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +68,33 @@ class IncomingMail:
 
 def read_headers(raw: bytes) -> IncomingMail:
     """Parse the headers of a mail, of which any may be missing, repeated or malformed."""
-    fields = [
-        (name.lower(), str(value)) for name, value in BytesHeaderParser().parsebytes(raw).items()
-    ]
-    values: dict[str, list[str]] = {}
-    for name, value in fields:
-        values.setdefault(name, []).append(" ".join(value.split()))
-    (sender, *others), (id, *_) = values.get("from", [""]), values.get("message-id", [""])
+    headers = BytesHeaderParser().parsebytes(raw)
+
+    def values(name: str) -> list[str]:
+        return [" ".join(str(value).split()) for value in headers.get_all(name, ())]
+
+    (sender, *others), (id, *_) = values("from") or [""], values("message-id") or [""]
     match = _SENDER.fullmatch(sender.lower()) if not others else None
     author = match[1] if match else ""
+    date = "".join(values("date")[:1]).encode("utf-8", "replace")
     body = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[-1]
-    written = (author.encode(), values.get("date", [""])[0].encode("utf-8", "replace"), body)
-    addresses = getaddresses([to for name in _RECIPIENTS for to in values.get(name, ())])
-    above = takewhile(lambda field: field[0] not in ("from", "dkim-signature"), fields)
+    names = [name.lower() for name in headers]
+    above = takewhile(lambda name: name not in ("from", "dkim-signature"), names)
+    programs = (
+        name
+        for name, pattern in _AUTOMATIC.items()
+        if any(re.match(pattern, value.lower()) for value in values(name))
+    )
     return IncomingMail(
-        key=f"mail:{hashlib.sha256(bytes(1).join(written)).hexdigest()[:32]}",
+        key=f"mail:{hashlib.sha256(bytes(1).join((author.encode(), date, body))).hexdigest()[:32]}",
         id=id if _ID.fullmatch(id) else "",
         sender=author,
-        recipients=frozenset(address.lower() for _, address in addresses),
-        subject=_decoded(values.get("subject", [""])[0]),
-        automatic=next((name for name, value in fields if _is_automatic(name, value)), ""),
-        results=tuple(value for name, value in above if name == "authentication-results"),
+        recipients=frozenset(
+            address.lower() for name in _RECIPIENTS for _, address in getaddresses(values(name))
+        ),
+        subject=_decoded("".join(values("subject")[:1])),
+        automatic=next(programs, ""),
+        results=tuple(values(_RESULTS)[: [*above].count(_RESULTS)]),
     )
 
 
@@ -131,11 +138,6 @@ def _text_of_html(html: str) -> str:
     for tag in soup(LINES):
         tag.insert_before("\n")
     return soup.get_text()
-
-
-def _is_automatic(name: str, value: str) -> bool:
-    pattern = _AUTOMATIC.get(name)
-    return pattern is not None and bool(re.match(pattern, value.strip().lower(), re.DOTALL))
 
 
 def _decoded(subject: str) -> str:

@@ -5,27 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from draftsman.deliveries.delivery import Unconfirmed
-from draftsman.errors import (
-    Failure,
-    IdempotencyConflict,
-    NotFound,
-    NotPermitted,
-    Refused,
-    UsageError,
-)
+from draftsman.errors import CORRECTABLE, IdempotencyConflict
 from draftsman.ids import job_name
-from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.people.actor import Actor
 from draftsman_bots.conversation.commands import Surface
 from draftsman_bots.conversation.parser import REPLY, parse
-from draftsman_bots.conversation.places import load_place
-from draftsman_bots.conversation.replies import KnownAuthor, Wording, respond
-from draftsman_bots.conversation.resolution import Talk, WrittenText, resolve
+from draftsman_bots.conversation.replies import KnownAuthor, Wording, respond_to_text
 from draftsman_bots.mail.authentication import sender_problem
 from draftsman_bots.mail.channel import NAME, MailChannel
 from draftsman_bots.mail.incoming import IncomingMail, read_headers, read_text
-from draftsman_bots.mail.outgoing import Composer
 from draftsman_bots.mail.reply_address import ReplyTopic, topic_of
 from draftsman_bots.process.background import BackgroundTasks
 from draftsman_bots.web.settings import WebSettings
@@ -41,11 +29,11 @@ class MailHandler:
     """Processes mails; the same mail twice has the effect of one."""
 
     def __init__(
-        self, rt: Runtime, settings: MailSettings, composer: Composer, channel: MailChannel
+        self, rt: Runtime, settings: MailSettings, key: bytes, channel: MailChannel
     ) -> None:
         self._rt = rt
         self._settings = settings
-        self._composer = composer
+        self._key = key
         self._channel = channel
         self._refusals = BackgroundTasks()
 
@@ -74,12 +62,12 @@ class MailHandler:
         if topic.job:
             return await self._answer(mail, actor, topic, text)
         await self._rt.digests.choose("off", actor)
-        await self._reply(mail, "You get no more digests.")
+        await self._channel.reply(mail, "You get no more digests.")
         return "unsubscribed"
 
     def _purpose(self, mail: IncomingMail, person: str) -> tuple[ReplyTopic | None, str | None]:
         """Return what a mail replies to, or the template that it is for; never guess."""
-        address, key = self._settings.address, self._composer.key
+        address, key = self._settings.address, self._key
         signed = {topic_of(to, address, key, person) for to in mail.recipients} - {None}
         named = {self._settings.templates.get(to) for to in mail.recipients} - {None}
         if len(signed) + len(named) != 1:
@@ -88,68 +76,54 @@ class MailHandler:
 
     def _problem(self, mail: IncomingMail, topic: ReplyTopic | None, now: datetime) -> str:
         """Return why a mail has no effect; "" if its sender is certain and it is in time."""
-        settings = self._settings
-        if problem := sender_problem(
-            mail.results,
-            settings.authserv_id,
-            settings.authserv_fields,
-            mail.sender.rpartition("@")[2],
-        ):
-            return f"nobody vouches for its sender: {problem}"
+        server, fields = self._settings.authserv_id, self._settings.authserv_fields
+        domain = mail.sender.rpartition("@")[2]
+        if problem := sender_problem(mail.results, server, fields, domain):
+            return f"the receiving server did not confirm its sender: {problem}"
         is_late = topic is not None and topic.expires < now.timestamp()
         return "the message to which it replies is too old" if is_late else ""
 
     async def _answer(self, mail: IncomingMail, actor: Actor, topic: ReplyTopic, text: str) -> str:
         """Answer the question, or control the job, of the message that a mail replies to."""
-        place = await load_place(
-            self._rt, Talk.ALL, actor, [topic.job], lambda item: item.ordinal == topic.question
+        result = await respond_to_text(
+            KnownAuthor(self._rt, actor, WORDING),
+            parse(text, REPLY),
+            mail.key,
+            [topic.job],
+            lambda question: question.ordinal == topic.question,
         )
-        written = WrittenText(parse(text, REPLY), mail.key)
-        conversation = KnownAuthor(self._rt, actor, WORDING)
-        result = await respond(conversation, written, place, resolve(written, place))
         if result is None:
             problem = "nothing waits for it" if text else "it has no text above the quoted message"
             await self._refuse(mail, problem, topic)
             return f"refused: {problem}"
         if result.spans:
-            await self._reply(mail, "".join(map(str, result.spans)))
+            await self._channel.reply(mail, "".join(map(str, result.spans)))
         return str(result.kind)
 
     async def _request(self, mail: IncomingMail, actor: Actor, template: str, text: str) -> str:
         """Submit the job of a template, with the parameters that it has."""
         values = {"subject": mail.subject, "text": text, "sender": mail.sender}
-        fields = {"key": mail.key, "external_event_id": mail.key}
         try:
             definition = (await self._rt.templates.get(template)).definition
             names = definition.properties if definition else ()
             params = {name: value for name, value in values.items() if name in names}
-            request = await self._rt.templates.request(template, params, fields=fields)
-            notify = tuple(dict.fromkeys((f"{NAME}:{mail.sender}", *request.notify)))
-            request = request.model_copy(update={"notify": notify})
+            request = await self._rt.templates.request(
+                template, params, event=mail.key, notify=(f"{NAME}:{mail.sender}",)
+            )
             submitted = await self._rt.submissions.submit(request, actor)
         except IdempotencyConflict:
             return "submitted before"
-        except (NotFound, NotPermitted, Refused, UsageError) as error:
-            await self._reply(mail, f"No job was started: {error}")
+        except CORRECTABLE as error:
+            await self._channel.reply(mail, f"No job was started: {error}")
             return f"refused: {error}"
-        await self._reply(mail, f"{submitted.name} was started.")
+        await self._channel.reply(mail, f"{submitted.name} was started.")
         return f"submitted {submitted.name}"
 
     async def _refuse(self, mail: IncomingMail, problem: str, topic: ReplyTopic | None) -> None:
         """Reply that a mail has no effect, with another way."""
         job, question, _ = topic or (0, 0, 0)
-        page = f"questions/{job}/{question}" if question else f"jobs/{job}" if job else ""
-        way = f"In a terminal: draftsman show {job_name(job)}" if job else ""
         web = WebSettings.of(self._rt.settings)
+        way = f"In a terminal: draftsman show {job_name(job)}" if job else ""
         if web.url is not None:
-            way = f"In the web inbox: {web.origin}/{page}"
-        await self._reply(mail, f"Your mail has no effect: {problem}.\n{way}")
-
-    async def _reply(self, mail: IncomingMail, text: str) -> None:
-        """Reply to a mail; raises Failure, after which it is processed again."""
-        now = await self._rt.checkpoints.now()
-        result = await self._channel.post(self._composer.reply(mail, text, now))
-        if isinstance(result, Unconfirmed):
-            result = Failure(result.reason, origin=NAME)
-        if isinstance(result, Failure) and classify(result) is not ErrorClass.PERMANENT:
-            raise result
+            way = f"In the web inbox: {web.page(job, question)}"
+        await self._channel.reply(mail, f"Your mail has no effect: {problem}.\n{way}")

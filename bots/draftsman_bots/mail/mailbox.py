@@ -15,7 +15,7 @@ from imapclient.exceptions import IMAPClientError
 
 from draftsman.errors import Failure
 from draftsman_bots.mail.settings import MailServer
-from draftsman_bots.process.credentials import read_credential
+from draftsman_bots.process.credentials import read_optional
 
 BATCH: Final = 20
 """Mails in a round."""
@@ -31,7 +31,7 @@ class Mailbox:
     def __init__(self, server: MailServer) -> None:
         """Read the password; raises ConfigError."""
         self._server = server
-        self._password = read_password(server, "imap")
+        self._password = read_optional("mail.imap", "password", server.password)
 
     def unseen(self) -> tuple[int, dict[int, bytes]]:
         """Return the UIDVALIDITY, and the oldest unseen mails by UID."""
@@ -58,10 +58,3 @@ class Mailbox:
                 yield imap, imap.select_folder("INBOX")[b"UIDVALIDITY"]
         except (IMAPClientError, OSError) as error:
             raise Failure(str(error), origin="imap") from None
-
-
-def read_password(server: MailServer, name: str) -> str | None:
-    """Return the password of the server `[mail.NAME]`; raises ConfigError."""
-    if server.password is None:
-        return None
-    return read_credential(f"mail.{name}", "password", server.password, "")

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import ConfigError, DatabaseUnreachable, Failure
 from draftsman.processes.components import ComponentGroup, Routine
 from draftsman.processes.lifecycle import OutageGuard
-from draftsman_bots.mail.channel import MailChannel, client_arguments
+from draftsman_bots.mail.channel import MailChannel
 from draftsman_bots.mail.mail_handler import MailHandler
 from draftsman_bots.mail.mailbox import Mailbox
-from draftsman_bots.mail.outgoing import Composer
 from draftsman_bots.mail.settings import MailSettings
 from draftsman_bots.process.credentials import read_credential
 
 if TYPE_CHECKING:
-    from draftsman.processes.lifecycle import StopSignal
     from draftsman.runtime import Runtime
 
 MIN_KEY: Final = 32
@@ -25,32 +24,20 @@ MIN_KEY: Final = 32
 _log = logging.getLogger(__name__)
 
 
-class MailService:
+class MailService(ComponentGroup):
     """The sender of mail, and the reader of the mailbox."""
 
     def __init__(self, rt: Runtime, settings: MailSettings) -> None:
         """Read the secrets; raises ConfigError."""
-        key = read_credential("mail", "reply_key", settings.reply_key, "")
+        key = read_credential("mail", "reply_key", settings.reply_key).encode()
         if len(key) < MIN_KEY:
             raise ConfigError(f"[mail] reply_key has less than {MIN_KEY} characters")
-        composer = Composer(settings.address, key.encode(), settings.reply_days)
-        self.channel = MailChannel(rt, composer, client_arguments(settings.smtp))
+        self.channel = MailChannel(rt, settings, key)
         self.mailbox = None if settings.imap is None else Mailbox(settings.imap)
-        self.handler = MailHandler(rt, settings, composer, self.channel)
-        self._poll = settings.poll
-        self._components = ComponentGroup(
-            [Routine(self._read), rt.delivery_process([self.channel])]
-        )
-        self.stop = self._components.stop
-
-    async def run(self) -> None:
-        """Send and read until stopped."""
-        await self._components.run()
-
-    async def _read(self, stop: StopSignal) -> None:
-        outage = OutageGuard("mail", "mailbox or database")
-        while not await stop.wait(self._poll):
-            await outage.guard(self.read)
+        self.handler = MailHandler(rt, settings, key, self.channel)
+        guard = OutageGuard("mail", "mailbox or database")
+        reader = Routine(partial(guard.repeat, self.read, settings.poll))
+        super().__init__([reader, rt.delivery_process([self.channel])])
 
     async def read(self) -> None:
         """Process the unseen mails; raises Failure, or DatabaseUnreachable."""
@@ -82,6 +69,4 @@ class MailService:
 
 def create(rt: Runtime) -> MailService:
     """Return the bot; raises ConfigError."""
-    settings = MailSettings.of(rt.settings)
-    assert settings is not None  # noqa: S101 - the bot of a configured channel
-    return MailService(rt, settings)
+    return MailService(rt, MailSettings.required(rt.settings))

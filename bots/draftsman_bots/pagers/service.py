@@ -112,7 +112,7 @@ class PagerReceiver:
         return PlainTextResponse(f"{text}\n", status_code=status)
 
 
-class PagerService:
+class PagerService(ComponentGroup):
     """Webhook servers of the configured pagers."""
 
     def __init__(self, rt: Runtime) -> None:
@@ -122,12 +122,7 @@ class PagerService:
         """Port of the webhook server of each pager."""
         self.health_port: int | None = None
         """Port of the server of the health endpoints; None without `health_listen`."""
-        self._components = ComponentGroup([*self._servers(rt)])
-        self.stop = self._components.stop
-
-    async def run(self) -> None:
-        """Serve until stopped."""
-        await self._components.run()
+        super().__init__([*self._servers(rt)])
 
     def _servers(self, rt: Runtime) -> Iterator[Component]:
         """Yield a server for each address, with the pagers that share it, and health servers."""
@@ -139,7 +134,7 @@ class PagerService:
         for address, names in by_address.items():
             secrets = {
                 name: read_credential(
-                    f"pagers.{name}", "webhook_secret", pagers[name].webhook_secret, ""
+                    f"pagers.{name}", "webhook_secret", pagers[name].webhook_secret
                 )
                 for name in names
             }

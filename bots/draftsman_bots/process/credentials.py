@@ -7,7 +7,14 @@ from draftsman.outbound import secret_values
 from draftsman.settings.secret import SecretSettings
 
 
-def read_credential(section: str, key: str, source: SecretSettings | None, forbidden: str) -> str:
+def read_optional(section: str, key: str, source: SecretSettings | None) -> str | None:
+    """Return the secret of `[section] key` as `read_credential`; None where it is not set."""
+    return None if source is None else read_credential(section, key, source)
+
+
+def read_credential(
+    section: str, key: str, source: SecretSettings | None, forbidden: str = ""
+) -> str:
     """Return the secret of `[section] key`, printable ASCII without the `forbidden` characters.
 
     Raises ConfigError, which names the source if the secret is missing.

@@ -58,6 +58,22 @@ def error_reply(error: DraftsmanError) -> Reply:
     return Reply(mention_spans(error_spans(error)))
 
 
+async def reply_of(work: Awaitable[Reply | None]) -> Reply | None:
+    """Return the reply of a listener, or that for its error; raises what Slack is to send again."""
+    try:
+        return await work
+    except DraftsmanError as error:
+        if is_retryable(error):
+            raise
+        return error_reply(error)
+
+
+def send_once(ctx: BotContext, key: str, target: ReplyTarget, reply: Reply | None) -> None:
+    """Send a reply, once for the key of its payload."""
+    if reply is not None and ctx.background.first((key, reply.text)):
+        send_ephemeral(ctx, target, reply)
+
+
 def modal_error(error: DraftsmanError, user: str) -> str:
     """Return the error text for a modal, which shows neither mentions nor channels."""
     if isinstance(error, ChannelNotAllowed):
@@ -72,8 +88,7 @@ def send_ephemeral(ctx: BotContext, target: ReplyTarget, reply: Reply) -> None:
 
 def notify_actor(ctx: BotContext, payload: Interaction, text: str) -> None:
     """Send the author of an action or shortcut a message, once for each trigger."""
-    if ctx.background.first((payload.key, text)):
-        send_ephemeral(ctx, payload.reply_target, Reply(escape_truncated(text)))
+    send_once(ctx, payload.key, payload.reply_target, Reply(escape_truncated(text)))
 
 
 async def _send(ctx: BotContext, target: ReplyTarget, reply: Reply) -> None:

@@ -32,7 +32,7 @@ from draftsman_bots.slack.transport.web_api import WebApi
 _log = logging.getLogger(__name__)
 
 
-class Service:
+class Service(ComponentGroup):
     """The components of the Slack bot."""
 
     def __init__(self, rt: Runtime, slack: SlackSettings, tokens: Credentials) -> None:
@@ -72,7 +72,7 @@ class Service:
         web_api = WebApi(self._client, timeout, self._installation, self._identity)
         self._backfill = Backfill(rt, web_api, self._identity, self.health, self._on_missed_reply)
         self._bot.signals.on_rate_limit = self._backfill.on_rate_limit
-        self._components = ComponentGroup(
+        super().__init__(
             [
                 *self._transports(tokens),
                 deliveries,
@@ -83,13 +83,12 @@ class Service:
                 Routine(self._resolve_identity),
             ]
         )
-        self.stop = self._components.stop
 
     async def run(self) -> None:
         """Serve until stopped."""
         _log.info("bots: Slack, mode %s", self._slack.mode)
         try:
-            await self._components.run()
+            await super().run()
         finally:
             await self._bot.close()
             await self._context.background.close(DEADLINE)
@@ -125,6 +124,5 @@ class Service:
 
 def create(rt: Runtime) -> Service:
     """Return the bot that is configured; raises ConfigError."""
-    settings = SlackSettings.of(rt.settings)
-    assert settings is not None  # noqa: S101 - the bot of a configured channel
+    settings = SlackSettings.required(rt.settings)
     return Service(rt, settings, read(settings))

@@ -24,7 +24,7 @@ READ_ONCE: Final = "without a webhook, later edits of comments are not seen"
 _log = logging.getLogger(__name__)
 
 
-class Service:
+class Service(ComponentGroup):
     """The components of the Trello bot."""
 
     def __init__(self, rt: Runtime, trello: TrelloSettings, tokens: Credentials) -> None:
@@ -43,17 +43,16 @@ class Service:
             [TrelloChannel(self._client, boards_of(rt), self.health, boards_of(rt).cards)]
         )
         self.poller = Poller(self.context, trello.poll, deliveries.sender)
-        self._components = ComponentGroup(
+        super().__init__(
             [*self._servers(tokens.secret), deliveries, self.context.downloads, self.poller]
         )
-        self.stop = self._components.stop
 
     async def run(self) -> None:
         """Run until stopped; raises ConfigError if the account cannot be used."""
         source = "webhook and polling" if self._settings.callback_url else "polling"
         _log.info("bots: Trello by %s, every %s s", source, self._settings.poll)
         try:
-            await self._components.run()
+            await super().run()
         finally:
             await self.context.background.close(CLOSING)
             await self._client.close()
@@ -72,6 +71,5 @@ class Service:
 
 def create(rt: Runtime) -> Service:
     """Return the bot that is configured; raises ConfigError."""
-    settings = TrelloSettings.of(rt.settings)
-    assert settings is not None  # noqa: S101 - the bot of a configured channel
+    settings = TrelloSettings.required(rt.settings)
     return Service(rt, settings, read(settings))

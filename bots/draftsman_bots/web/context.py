@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from draftsman.processes.lifecycle import StopSignal
-from draftsman_bots.web.access import Access
+from draftsman_bots.web.access import Access, Visit
 from draftsman_bots.web.problems import PageProblem
 
 if TYPE_CHECKING:
@@ -97,6 +97,10 @@ class WebContext:
     stop: StopSignal = field(default_factory=StopSignal)
     streams: Counter[int] = field(default_factory=Counter)
     """Live logs by session."""
+
+    def rt_of(self, visit: Visit) -> Runtime:
+        """Return the services that show what the visitor may see."""
+        return self.rt.seen_by(visit.actor)
 
 
 def _refuse(seconds: int) -> None:

@@ -16,14 +16,13 @@ from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityRow, acti
 from draftsman.entities.jobs import JOBS
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman.formats.invisible import replace_invisible
-from draftsman.ids import job_number, unknown_job
+from draftsman.ids import job_number
 from draftsman.jobs.details.sections.facts import status
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.status_display import STATUSES
-from draftsman.people import visibility
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.list_pages import table
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
     from draftsman.jobs.details.job_details import JobDetails
     from draftsman.jobs.details.sections.section import Reader
-    from draftsman.jobs.job import Job
     from draftsman_bots.web.access import Visit
     from draftsman_bots.web.context import WebContext
 
@@ -117,9 +115,8 @@ async def jobs(context: WebContext, request: Request) -> Response:
     visit = await context.access.required(request)
     query = request.query_params
     filters, entered, problem = _filters(query.get, visit)
-    rt = context.rt
+    rt = context.rt_of(visit)
     jobs_page = await rt.read_model.page(**filters)
-    visible = JOBS.visible(jobs_page.jobs, visit.actor)
     now = await rt.checkpoints.now()
     older = jobs_page.scanned_to
     if older is None and len(jobs_page.jobs) == PAGE_SIZE:
@@ -128,7 +125,7 @@ async def jobs(context: WebContext, request: Request) -> Response:
         "jobs",
         visit,
         active="jobs",
-        table=table(JOBS, await rt.read_model.with_figures(visible), now),
+        table=table(JOBS, await rt.read_model.with_figures(jobs_page.jobs), now),
         statuses=[
             *((name, text) for name, (text, _) in _GROUPS.items()),
             *((str(status), display.word.capitalize()) for status, display in STATUSES.items()),
@@ -145,9 +142,8 @@ async def show(context: WebContext, request: Request) -> Response:
     """Show a job."""
     visit = await context.access.required(request)
     number = await _number(request)
-    rt = context.rt
+    rt = context.rt_of(visit)
     details = await rt.read_model.details(number, events=EVENTS)
-    check_visible(visit, details.job)
     entries, cursor = await rt.log_feed.tail(number, LOG_ITEMS)
     reader = page_reader(rt, details)
     return details_page(visit, details, reader, log_lines(entries), encode_cursor(cursor))
@@ -179,21 +175,15 @@ async def changes(context: WebContext, request: Request) -> Response:
     """Show the newest changes of a job."""
     visit = await context.access.required(request)
     number = await _number(request)
-    job = await context.rt.read_model.job(number)
-    check_visible(visit, job)
-    patch = await context.rt.changes.patch(number)
+    rt = context.rt_of(visit)
+    job = await rt.read_model.job(number)
+    patch = await rt.changes.patch(number)
     if patch is None:
         raise NotFound(f"D-{number} has no changes")
     is_large = patch.size > PATCH_MEBIBYTES * 1024 * 1024
-    content = b"" if is_large else await context.rt.checkpoints.content(patch)
+    content = b"" if is_large else await rt.checkpoints.content(patch)
     diff = shown_diff(content.decode("utf-8", "replace"))
     return page("changes", visit, active="jobs", job=job, diff=diff, is_large=is_large)
-
-
-def check_visible(visit: Visit, job: Job) -> None:
-    """Raise NotFound for a job that the person may not see."""
-    if not visibility.may_see(visit.actor, job.repo):
-        raise unknown_job(job.number)
 
 
 async def _number(request: Request) -> int:
@@ -250,7 +240,8 @@ async def stream(context: WebContext, request: Request) -> Response:
     number = job_number(request.path_params["job"])
     if number is None:
         raise NotFound("there is no such job")
-    check_visible(visit, await context.rt.read_model.job(number))
+    rt = context.rt_of(visit)
+    await rt.read_model.job(number)
     session_streams = context.streams[visit.session.id]
     total = context.streams.total()
     if session_streams >= MAX_STREAMS or total >= MAX_ALL_STREAMS:

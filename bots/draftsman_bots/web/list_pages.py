@@ -52,8 +52,9 @@ async def show(context: WebContext, request: Request) -> Response:
     listing, entity = listings()[name]
     sort = request.query_params.get("sort", "")[:MAX_FILTER]
     where = request.query_params.get("where", "").strip()[:MAX_FILTER]
-    rows = entity.visible(await listing.read(context.rt, MAX_ROWS), visit.actor)
-    now = await context.rt.checkpoints.now()
+    rt = context.rt_of(visit)
+    rows = await listing.read(rt, MAX_ROWS)
+    now = await rt.checkpoints.now()
     problem = ""
     try:
         shown = entity.select(rows, now, sort=sort, where=[where] if where else ())

@@ -14,7 +14,6 @@ from draftsman.actions.jobs import resume_hint
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.question_text import holder_text, missing_diff
-from draftsman.entities.questions import INBOX
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import job_number
 from draftsman.jobs.details.sections.facts import facts
@@ -30,12 +29,13 @@ from draftsman.text import digest
 from draftsman_bots.conversation.replies import refused
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.diff_lines import shown_diff
-from draftsman_bots.web.job_pages import check_visible
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.problems import PageProblem, error_text
 from draftsman_bots.web.section_html import page_reader
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -117,16 +117,16 @@ async def diff_file(context: WebContext, request: Request) -> Response:
     """Return the changes of a question as a text file."""
     visit = await context.access.required(request)
     question = await _question(context, request, visit)
-    review = await context.rt.changes.of_question(question)
+    review = await context.rt_of(visit).changes.of_question(question)
     if review.patch is None:
         raise NotFound(f"{question.name} has no changes")
     return PlainTextResponse(review.patch.encode("utf-8", "surrogateescape"))
 
 
-async def _open_questions(context: WebContext, visit: Visit) -> list[OpenQuestion]:
+async def _open_questions(context: WebContext, visit: Visit) -> Sequence[OpenQuestion]:
     """Return the open questions that the person may see, identical ones once."""
-    rows = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
-    return INBOX.visible(rows, visit.actor)
+    rt = context.rt_of(visit)
+    return await rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
 
 
 def shown_digest(question: Question) -> str:
@@ -154,7 +154,7 @@ async def _question_page(
     problem: str = "",
     entered: dict[str, str] | None = None,
 ) -> Response:
-    rt = context.rt
+    rt = context.rt_of(visit)
     details = await rt.read_model.details(question.job)
     question = next(other for other in details.questions if other.ordinal == question.ordinal)
     live = next(
@@ -276,8 +276,7 @@ async def _question(context: WebContext, request: Request, visit: Visit) -> Ques
     ordinal = request.path_params["ordinal"]
     if job is None or not (ordinal.isascii() and ordinal.isdigit() and len(ordinal) < 9):
         raise NotFound("there is no such question")
-    check_visible(visit, await context.rt.read_model.job(job))
-    return await context.rt.questions.get(job, int(ordinal))
+    return await context.rt_of(visit).questions.get(job, int(ordinal))
 
 
 async def _submitted(
@@ -287,7 +286,7 @@ async def _submitted(
     key = fields.get("key", "")
     if not 8 <= len(key) <= MAX_KEY:
         raise PageProblem(400, "The form is incomplete.", "Open the question again.")
-    call = Call(context.rt, visit.actor, f"web:{visit.session.id}:{question.name}:{key}")
+    call = Call(context.rt_of(visit), visit.actor, f"web:{visit.session.id}:{question.name}:{key}")
     row = (question.job, question.ordinal)
     if question.kind is QuestionKind.APPROVAL:
         decide = ACTIONS.get(fields.get("decision", ""))

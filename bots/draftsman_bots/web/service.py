@@ -31,7 +31,7 @@ from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.lifecycle import StopSignal
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
-from draftsman_bots.process.credentials import read_credential
+from draftsman_bots.process.credentials import read_optional
 from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.web import job_pages, list_pages, question_pages, sign_in
 from draftsman_bots.web.access import (
@@ -222,7 +222,7 @@ class WebService:
             )
         if settings.proxy_secret is not None and settings.proxy_header is None:
             raise ConfigError("[web] proxy_secret needs proxy_header: the header with the account")
-        proxy_secret = _proxy_secret(settings)
+        proxy_secret = read_optional("web", "proxy_secret", settings.proxy_secret)
         listener = bind(settings.address, "web")
         self.port: int = listener.getsockname()[1]
         if settings.url is None:
@@ -242,20 +242,11 @@ class WebService:
         await self._server.run()
 
 
-def _proxy_secret(settings: WebSettings) -> str | None:
-    """Return the secret of the proxy, if it has any; raises ConfigError for a missing one."""
-    if settings.proxy_secret is None:
-        return None
-    return read_credential("web", "proxy_secret", settings.proxy_secret, "")
-
-
 def _provider(settings: WebSettings) -> OidcProvider | None:
     """Return the configured provider; raises ConfigError for a missing secret."""
     if (oidc := settings.oidc) is None:
         return None
-    secret = None
-    if oidc.client_secret is not None:
-        secret = read_credential("web.oidc", "client_secret", oidc.client_secret, "")
+    secret = read_optional("web.oidc", "client_secret", oidc.client_secret)
     return OidcProvider(oidc, secret, f"{settings.origin}{CALLBACK}")
 
 

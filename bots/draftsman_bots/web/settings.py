@@ -115,6 +115,11 @@ class WebSettings(ChannelSection):
         """The origin of the pages, without a slash at its end."""
         return self.url or f"http://{self.listen.casefold()}"
 
+    def page(self, job: int, question: int = 0) -> str:
+        """Return the URL of a job, or of its question; 0: of the inbox."""
+        path = f"questions/{job}/{question}" if question else f"jobs/{job}" if job else ""
+        return f"{self.origin}/{path}"
+
     @property
     def is_secure(self) -> bool:
         """Whether browsers reach the inbox over https."""

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 
 from draftsman.errors import CommandHint
+from draftsman.people import visibility
 
 if TYPE_CHECKING:
     from draftsman.deliveries.documents.document import Span, Text
@@ -65,6 +66,13 @@ class Call:
     actor: Actor
     event: str | None = None
     window: float = 0.0
+
+    async def require_visible(self, about: About, row: Any) -> None:
+        """Raise NotFound for a job, or a question of one, that the actor may not see."""
+        is_restricted = visibility.visible_repos(self.actor) is not None
+        if is_restricted and about in (About.JOB, About.QUESTION):
+            job = row if about is About.JOB else row[0]
+            await self.rt.seen_by(self.actor).read_model.version(job)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +200,20 @@ def action(
     """
 
     def declare(
-        run: Callable[Concatenate[Call, Row, P], Awaitable[ActionResult[R]]],
+        act: Callable[Concatenate[Call, Row, P], Awaitable[ActionResult[R]]],
     ) -> Action[Row, P, R]:
-        words = run.__name__.strip("_").replace("_", " ")
+        async def run(
+            call: Call, row: Row, /, *args: P.args, **kwargs: P.kwargs
+        ) -> ActionResult[R]:
+            await call.require_visible(about, row)
+            return await act(call, row, *args, **kwargs)
+
+        words = act.__name__.strip("_").replace("_", " ")
         declared = Action(
             name=name or words,
             about=about,
             run=run,
-            help=(run.__doc__ or "").partition("\n")[0],
+            help=(act.__doc__ or "").partition("\n")[0],
             label=label or words.capitalize(),
             surfaces=frozenset(surfaces),
             right=right,

@@ -63,7 +63,7 @@ class Call(NamedTuple):
             "locations": _paths(tool.get("locations")),
             "cwd": tool.get("cwd") or ".",
         }
-        if exact["input"] is None:  # of Gemini CLI: the title and the texts are all of the call
+        if exact["input"] is None:  # of some programs: the title and the texts are all of the call
             exact["texts"] = _texts(content)
         line = _command(exact)
         exact = _with_names(exact, roots)

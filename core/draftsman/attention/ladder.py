@@ -14,6 +14,7 @@ from draftsman.channels.targets import is_only_critical
 from draftsman.deliveries.target import parse_recipient
 from draftsman.errors import UsageError
 from draftsman.people.policy import Person, Policy
+from draftsman.people.visibility import may_see
 from draftsman.questions.question import BUDGET_KEY, QuestionKind
 
 ASKER: Final = "@asker"
@@ -96,6 +97,7 @@ class DueStep:
     critical: bool
     approvers: list[str]
     invoker: str
+    repo: str
     asked_at: datetime
     expires_at: datetime | None
     chat: bool
@@ -232,7 +234,7 @@ def _of_person(
     due: DueStep, name: str, policy: Policy, allowed: frozenset[str], in_thread: bool
 ) -> LadderNotice:
     person = policy.people.get(name) or Person(name, frozenset(), _account(name))
-    if name not in allowed:
+    if name not in allowed or not may_see(person, due.repo):
         return LadderNotice(name, NotificationOutcome.NOT_ALLOWED)
     snoozed = dict(zip(due.snoozed, due.snoozed_until, strict=True)).get(name)
     if snoozed is not None and snoozed > due.now:
@@ -263,7 +265,7 @@ def _allowed(due: DueStep, policy: Policy, added: Sequence[str]) -> frozenset[st
         return frozenset(n for n, person in policy.people.items() if "operator" in person.roles)
     if due.kind is QuestionKind.APPROVAL:
         return policy.eligible_approvers(names, due.invoker)
-    eligible = policy.eligible_people(names, due.invoker, approval=False)
+    eligible = policy.eligible_people(names, due.invoker, approval=False, repo=due.repo)
     return frozenset({person.name for person in eligible} | {policy.requester(due.invoker)})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from typing import TYPE_CHECKING, Any, Final
@@ -154,6 +154,7 @@ class DueReminder:
     kind: QuestionKind
     approvers: list[str]
     invoker: str
+    repo: str
     now: datetime
     snoozed: list[str] = field(default_factory=list)
     """People who snoozed it, and until when."""
@@ -230,13 +231,16 @@ async def take_due_digests(
     term: LeaderTerm,
     limit: int,
     away: Sequence[str] = (),
+    people_repos: Mapping[str, Sequence[str]] | None = None,
     selection: Selection = ALL,
 ) -> list[DigestQuestion]:
     """Mark questions whose digest is due as sent; return those that are open, by person.
 
-    Those of people who are `away` stay due.
+    Those of people who are `away` stay due. `people_repos` are the visible repositories of people
+    who may not see all.
     """
-    params = term.params(limit) | {"away": list(away)} | selection.params
+    people = {"away": list(away), "people_repos": Jsonb(people_repos or {})}
+    params = term.params(limit) | people | selection.params
     return await fetch_all(conn, _Q["take_due_digests"], params, DigestQuestion)
 
 

@@ -41,7 +41,8 @@ SELECT min(due_at) FROM draftsman.question_ladders WHERE due_at IS NOT NULL
 -- The steps that are due. Those of jobs that another transaction has locked are left out.
 -- name: due_steps
 SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.owners, q.kind, q.key,
-       q.text, t.critical, q.approvers, j.invoker_id AS invoker, q.asked_at, q.expires_at,
+       q.text, t.critical, q.approvers, j.invoker_id AS invoker, draftsman.repo_of(j) AS repo, q.asked_at,
+       q.expires_at,
        EXISTS (SELECT FROM draftsman.job_targets g
                   JOIN draftsman.channels c ON c.name = g.channel AND c.takes_answers
                 WHERE g.job = l.job AND 'question' = ANY (g.kinds)
@@ -106,6 +107,7 @@ SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL
 
 -- name: due_reminders
 SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invoker,
+       draftsman.repo_of(j) AS repo,
        draftsman.now() AS now, s.snoozed, s.snoozed_until, r.direct, r.owners,
        r.shared,
        (SELECT max(a.expires_at)
@@ -221,6 +223,7 @@ SELECT job FROM (
 
 -- Questions whose digest is due, marked as sent: each is in at most one. A question that has closed is
 -- marked, and left out, and so are identical questions of later jobs: their answer counts for all.
+-- What a person may not see is left out, too: `people_repos` has the visible repositories by person.
 -- `channel` and `target` reach the person, and `accounts` are by channel; NULL if there is none.
 -- name: take_due_digests
 WITH due AS MATERIALIZED (
@@ -244,7 +247,8 @@ SELECT t.person, t.job, t.question, t.digest_at, q.text, q.expires_at,
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
   JOIN draftsman.job_requests r ON r.number = t.job
   LEFT JOIN LATERAL draftsman.target_of_person(t.person) d ON true
- WHERE q.status = 'open' AND NOT EXISTS (
+ WHERE q.status = 'open' AND (NOT %(people_repos)s::jsonb ? t.person OR draftsman.is_job_of(t.job, ARRAY(
+       SELECT jsonb_array_elements_text(%(people_repos)s::jsonb -> t.person)))) AND NOT EXISTS (
        SELECT FROM draftsman.identical_to(t.job, t.question) i
          JOIN draftsman.digest_questions d
            ON d.job = i.job AND d.question = i.question AND d.person = t.person
@@ -267,7 +271,8 @@ WITH viewer AS MATERIALIZED (
 ), asked AS MATERIALIZED (
     SELECT q.job, q.ordinal, q.kind::text AS kind, q.asked_at
       FROM draftsman.job_questions q
-     WHERE q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s::float8)
+     WHERE q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s::float8) AND
+-- visible job: q.job
      ORDER BY q.asked_at DESC
      LIMIT %(limit)s
 ), answered AS MATERIALIZED (
@@ -359,7 +364,8 @@ WITH viewer AS MATERIALIZED (
 ), asked AS MATERIALIZED (
     SELECT q.job, q.ordinal, q.kind, q.approvers
       FROM draftsman.questions q
-     WHERE NOT q.critical AND q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s::float8)
+     WHERE NOT q.critical AND q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s::float8) AND
+-- visible job: q.job
      ORDER BY q.asked_at DESC
      LIMIT %(limit)s
 )

@@ -10,6 +10,7 @@ from draftsman import settings as configuration
 from draftsman.client.asynchronous import Client
 from draftsman.client.blocking import BlockingClient
 from draftsman.errors import UsageError
+from draftsman.jobs.job import Source
 from draftsman.runtime import open_runtime
 
 
@@ -54,7 +55,7 @@ class Draftsman:
     async def _connect(self) -> AsyncIterator[Client]:
         settings = configuration.load(self._config, database_url=self._url)
         async with open_runtime(settings) as runtime:
-            yield Client(runtime)
+            yield Client(runtime.seen_by(await runtime.actor(Source.API)))
 
     def _refuse_second_entry(self) -> None:
         if self._open is not None:

@@ -74,11 +74,16 @@ SELECT s.name, nullif(s.day, '-infinity') AS day, s.measure, s.used::float8,
        s.reserved::float8, s.budget::float8, s.added::float8
   FROM used u
  CROSS JOIN LATERAL draftsman.budget_states(u::draftsman.budget_uses, NULL) s
+ WHERE
+-- visible repo: CASE WHEN starts_with(s.name, 'repo:') THEN substr(s.name, 6) END
+   AND
+-- visible job: CASE WHEN starts_with(s.name, 'job:') THEN substr(s.name, 5)::bigint END
  UNION ALL
 SELECT b.scope || ':' || b.value, NULL, m.measure, 0, 0, m.amount::float8, 0
   FROM draftsman.budgets b
  CROSS JOIN LATERAL draftsman.budget_of(b.scope || ':' || b.value, NULL) m
- WHERE NOT EXISTS (SELECT FROM used u WHERE u.name = b.scope || ':' || b.value)
+ WHERE NOT EXISTS (SELECT FROM used u WHERE u.name = b.scope || ':' || b.value) AND
+-- visible repo: CASE b.scope WHEN 'repo' THEN b.value END
  ORDER BY 1, 3
 
 -- The costs of the last days by a column.
@@ -88,6 +93,7 @@ SELECT CASE %(by)s WHEN 'repo' THEN c.repo WHEN 'person' THEN c.person WHEN 'age
        sum(c.calls)::bigint AS calls, sum(c.cost_usd)::float8 AS cost_usd,
        sum(c.input_tokens)::bigint AS input_tokens, sum(c.output_tokens)::bigint AS output_tokens
   FROM draftsman.daily_costs c
- WHERE c.day > draftsman.budget_day() - %(days)s::int
+ WHERE c.day > draftsman.budget_day() - %(days)s::int AND
+-- visible repo: c.repo
  GROUP BY 1
  ORDER BY CASE WHEN %(by)s = 'day' THEN 0 ELSE -sum(c.cost_usd) END, 1

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import AsyncConnection, IsolationLevel, errors
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
-from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
+from psycopg.rows import AsyncRowFactory, class_row, dict_row, scalar_row, tuple_row
 from psycopg.types.enum import EnumInfo, register_enum
 
 from draftsman.database.connection_state import (
@@ -232,6 +232,13 @@ class Database:
         self._sessions.append(DedicatedSession(self, pinned=pinned, lease=lease))
         return self._sessions[-1]
 
+    def seen_by(self, visible_repos: Callable[[], Sequence[str] | None]) -> Database:
+        """Return the database of a viewer: connections that it lends know the visible repositories.
+
+        They are asked for whenever a connection is lent; None: all.
+        """
+        return _ViewedDatabase(self, visible_repos)
+
     def is_left_over(self, conn: Connection) -> bool:
         """Return whether a session is to be replaced, because it began on a read-only server."""
         if self._read_only or isinstance(conn, PoolerConnection):
@@ -319,6 +326,31 @@ class Database:
         if isinstance(conn, PoolerConnection):
             settings = {**PINNED, "statement_timeout": milliseconds(timeout)}
             await conn.begin_with(settings, read_only=self._read_only)
+
+
+class _ViewedDatabase(Database):
+    """The connections of a database, lent to a viewer."""
+
+    def __init__(
+        self, database: Database, visible_repos: Callable[[], Sequence[str] | None]
+    ) -> None:
+        self._database = database
+        self._visible_repos = visible_repos
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    @asynccontextmanager
+    async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:
+        """Lend an autocommit connection."""
+        repos = self._visible_repos()
+        async with self._database.connection(wait) as conn:
+            lent = cast(DatabaseConnection, conn)
+            lent.visible_repos = None if repos is None else list(repos)
+            try:
+                yield conn
+            finally:
+                lent.visible_repos = None
 
 
 def on_connection(
@@ -492,28 +524,23 @@ async def fetch_all(
     conn: Connection, query: LiteralString, params: Params | None, row: type[T]
 ) -> list[T]:
     """Return all rows as `row`, built by column names."""
-    async with conn.cursor(row_factory=class_row(row)) as cursor:
-        await cursor.execute(query, params)
-        return [with_sentences(record) for record in await cursor.fetchall()]
+    cursor = await _run(conn, class_row(row), query, params)
+    return [with_sentences(record) for record in await cursor.fetchall()]
 
 
 async def fetch_one(
     conn: Connection, query: LiteralString, params: Params | None, row: type[T]
 ) -> T | None:
     """Return the first row as `row`, or None."""
-    async with conn.cursor(row_factory=class_row(row)) as cursor:
-        await cursor.execute(query, params)
-        record = await cursor.fetchone()
-        return None if record is None else with_sentences(record)
+    record = await (await _run(conn, class_row(row), query, params)).fetchone()
+    return None if record is None else with_sentences(record)
 
 
 async def fetch_record(
     conn: Connection, query: LiteralString, params: Params | None = None
 ) -> Mapping[str, Any] | None:
     """Return the first row by the names of its columns, for several calls of `from_record`."""
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(query, params)
-        return await cursor.fetchone()
+    return await (await _run(conn, dict_row, query, params)).fetchone()
 
 
 def from_record(row: type[T], record: Mapping[str, Any]) -> T:
@@ -524,18 +551,21 @@ def from_record(row: type[T], record: Mapping[str, Any]) -> T:
 
 async def scalar(conn: Connection, query: LiteralString, params: Params | None = None) -> Any:
     """Return the first column of the first row, or None without a row."""
-    async with conn.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute(query, params)
-        return await cursor.fetchone()
+    return await (await _run(conn, scalar_row, query, params)).fetchone()
 
 
 async def rows(
     conn: Connection, query: LiteralString, params: Params | None = None
 ) -> Sequence[tuple[Any, ...]]:
     """Return all rows as tuples."""
-    async with conn.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(query, params)
-        return await cursor.fetchall()
+    return await (await _run(conn, tuple_row, query, params)).fetchall()
+
+
+async def _run(
+    conn: Connection, factory: AsyncRowFactory[T], query: LiteralString, params: Params | None
+) -> psycopg.AsyncCursor[T]:
+    """Run the statement; return the cursor with all its rows, which nobody needs to close."""
+    return await conn.cursor(row_factory=factory).execute(query, params)
 
 
 async def execute(conn: Connection, query: LiteralString, params: Params | None = None) -> int:

@@ -16,6 +16,7 @@ from psycopg.abc import PQGen
 from psycopg.errors import DeadlockDetected, SerializationFailure
 from psycopg.pq import TransactionStatus
 
+from draftsman.database.named_queries import VISIBLE_REPOS
 from draftsman.errors import LostRace
 
 T = TypeVar("T")
@@ -51,11 +52,20 @@ async def retry_conflicts(work: Callable[[], Awaitable[T]]) -> T:
 
 
 class DatabaseCursor(AsyncCursor[Any]):
-    """A cursor that repeats a statement without a transaction after a conflict."""
+    """A cursor that repeats a statement without a transaction after a conflict.
+
+    A query about what a viewer sees gets the repositories of the connection's viewer.
+    """
+
+    connection: DatabaseConnection
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
         """Run a statement. Raises LostRace after repeated conflicts without a transaction."""
         run = super().execute
+        if isinstance(query, str) and f"%({VISIBLE_REPOS})s" in query:
+            params = {} if params is None else params
+            if VISIBLE_REPOS not in params:
+                params = {**params, VISIBLE_REPOS: self.connection.visible_repos}
         if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
             return await run(query, params, **options)
         return await retry_conflicts(lambda: run(query, params, **options))
@@ -69,6 +79,8 @@ class DatabaseConnection(AsyncConnection[Any]):
 
     reply_timeout: float | None = None
     """Seconds after which a connection without a reply is closed; None: unlimited."""
+    visible_repos: list[str] | None = None
+    """The repositories that its viewer may see, while it is lent to one; None: all."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

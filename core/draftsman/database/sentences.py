@@ -61,6 +61,15 @@ def sentence(name: str, values: Mapping[str, Any]) -> str:
     return _known_sentence(name, values) or f"{name} {json.dumps(values)}"
 
 
+def with_sentence(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the payload of a notice with its text, if it has only a name and values."""
+    name = payload.get("sentence")
+    values = payload.get("values")
+    if not isinstance(name, str) or not isinstance(values, dict):
+        return payload
+    return {"text": sentence(name, values), "names_job": True}
+
+
 def _known_sentence(name: str, values: Mapping[str, Any]) -> str | None:
     package, _, own_name = name.partition(".")
     try:

@@ -66,6 +66,8 @@ class MessageFacts:
     """The person to whom its question is delegated now."""
     delegated_by: str | None
     delegated_until: datetime | None
+    digested: list[str]
+    """The people who have its question in a digest."""
     asks_with: str | None
     """Name of the identical question that this target shows instead of the question of its job."""
 

@@ -16,10 +16,8 @@ from draftsman.entities.cells import Cell
 from draftsman.entities.terms import ColumnTerm, parse_term
 from draftsman.errors import UsageError
 from draftsman.formats.json_data import as_data
-from draftsman.people import visibility
 
 if TYPE_CHECKING:
-    from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
 
 T = TypeVar("T")
@@ -107,8 +105,6 @@ class Entity(Generic[T]):
     """The schemas of its other fields, by name."""
 
     listing: Listing[T] | None = None
-    repo: Callable[[T], str | None] | None = None
-    """The repository that a row belongs to; None: rows belong to none."""
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the list."""
@@ -121,11 +117,6 @@ class Entity(Generic[T]):
         definitions = row.pop("$defs", {})  # of a model, which names them from the root
         schema = {"$schema": DIALECT, "type": "array", "items": row}
         return schema | ({"$defs": definitions} if definitions else {})
-
-    def visible(self, rows: Iterable[T], viewer: Actor | None) -> list[T]:
-        """Return the rows that a viewer may see."""
-        repo_of = self.repo or (lambda _: None)
-        return [row for row in rows if visibility.may_see(viewer, repo_of(row))]
 
     def select(
         self, rows: Sequence[T], now: datetime, *, sort: str = "", where: Sequence[str] = ()

@@ -114,7 +114,6 @@ JOBS: Final[Entity[JobSummary]] = Entity(
         key=lambda row: job_name(row.number),
         opens=lambda row: job_name(row.number),
     ),
-    repo=lambda row: row.repo_name,
     columns=(
         Column(
             "JOB",

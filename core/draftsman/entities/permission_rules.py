@@ -91,7 +91,6 @@ RULES: Final[Entity[PermissionRule]] = Entity(
         read=lambda rt, _: rt.rules.all(None),
         key=lambda row: str(row.id),
     ),
-    repo=lambda row: row.repo,
     columns=(
         Column(
             "ID",

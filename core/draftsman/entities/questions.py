@@ -70,7 +70,6 @@ INBOX: Final[Entity[OpenQuestion]] = Entity(
         key=lambda row: row.name,
         opens=lambda row: row.name,
     ),
-    repo=lambda row: row.repo,
     columns=(
         Column(
             "QUESTION",

@@ -71,7 +71,6 @@ REPOS: Final[Entity[RepoRow]] = Entity(
         read=_read,
         key=lambda row: row.repo.name,
     ),
-    repo=lambda row: row.repo.name,
     columns=(
         shared_columns.text(
             "REPO",

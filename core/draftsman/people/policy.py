@@ -12,6 +12,7 @@ from draftsman.errors import CommandHint, NotPermitted
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.people.hours import InterruptibleHours
+from draftsman.people.visibility import may_see
 from draftsman.sizes import DISPLAY_NAME
 from draftsman.text import clean
 
@@ -98,6 +99,11 @@ class Person:
     """When the person may be interrupted; None: at any time."""
     further_ids: Mapping[ChannelName, tuple[str, ...]] = field(default_factory=dict)
     """Accounts besides those of `ids`, to which messages go."""
+
+    @property
+    def voter(self) -> str:
+        """Identity for votes, as that of an actor."""
+        return self.name
 
     def accounts(self, channel: ChannelName) -> tuple[str, ...]:
         """Return the person's accounts in a channel."""
@@ -205,9 +211,12 @@ class Policy:
         return name in self.groups or name in self.people
 
     def eligible_people(
-        self, names: Sequence[str], invoker: str, *, approval: bool
+        self, names: Sequence[str], invoker: str, *, approval: bool, repo: str | None
     ) -> list[Person]:
-        """Return the people who may answer a question, or with `approval` decide it."""
+        """Return the people who may answer a question, or with `approval` decide it.
+
+        Those who may not see the repository of its job are left out.
+        """
         allowed = set(self.approvers(names))
         invoker = self.requester(invoker)
         if not approval:
@@ -215,7 +224,8 @@ class Policy:
             allowed.add(invoker)
         elif not self.self_approval:
             allowed.discard(invoker)
-        return [self.people[name] for name in sorted(allowed) if name in self.people]
+        people = (self.people[name] for name in sorted(allowed) if name in self.people)
+        return [person for person in people if may_see(person, repo)]
 
     def quiet_hours_of(
         self,
@@ -226,7 +236,7 @@ class Policy:
         approval: bool,
     ) -> set[InterruptibleHours | None]:
         """Return the quiet hours of the people who may answer; `default` if none is known."""
-        people = self.eligible_people(names, invoker, approval=approval)
+        people = self.eligible_people(names, invoker, approval=approval, repo=None)
         return {person.quiet for person in people} or {default}
 
     def eligible_approvers(self, names: Sequence[str], invoker: str) -> frozenset[str]:

@@ -1,19 +1,52 @@
 """Who may see what belongs to a repository. Pure.
 
-Lists, their counts, pages and the recipients of messages ask here and nowhere else.
+Nothing else decides it: `Runtime.seen_by` gives the services of a viewer, whose queries read only
+the rows of these repositories, and the recipients of messages are asked about one by one.
 """
 
 from __future__ import annotations
 
-from draftsman.people.actor import Actor
-from draftsman.people.policy import Person
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 
-def may_see(viewer: Actor | Person | None, repo: str | None) -> bool:
-    """Return whether a viewer may see what belongs to a repository, `owner/name` or `name`.
+class Viewer(Protocol):
+    """A person, or the actor or account that reads."""
 
-    `viewer` None: a session of the database, whose role decides what it reads; `repo` None: it
-    belongs to no repository. Everybody who can sign in sees all repositories.
+    @property
+    def voter(self) -> str:
+        """The name of the person, or the account of an unknown one."""
+        ...
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """The roles of the person."""
+        ...
+
+
+def visible_repos(viewer: Viewer | None) -> Sequence[str] | None:
+    """Return the repositories that a viewer may see, `owner/name` or `name` in lower case.
+
+    None: all. `viewer` None: draftsman itself, such as a worker. Everybody who can sign in sees all
+    repositories.
     """
-    del viewer, repo
-    return True
+    del viewer
+    return None
+
+
+def may_see(viewer: Viewer | None, repo: str | None) -> bool:
+    """Return whether a viewer may see what belongs to a repository.
+
+    `repo` is its name, with or without the host; None: it belongs to no repository.
+    """
+    repos = visible_repos(viewer)
+    if repos is None or not repo:
+        return True
+    name = f"/{repo.lower()}"
+    return any(name.endswith(f"/{visible}") for visible in repos)
+
+
+def restricted(people: Iterable[Viewer]) -> dict[str, list[str]]:
+    """Return the visible repositories, by name, of the people who may not see all."""
+    repos = {person.voter: visible_repos(person) for person in people}
+    return {name: list(visible) for name, visible in repos.items() if visible is not None}

@@ -65,3 +65,10 @@ class OutageGuard:
             _log.warning("%s: %s available again", self._name, self._needs)
         self._unavailable = False
         return True
+
+    async def repeat(
+        self, work: Callable[[], Awaitable[None]], seconds: float, stop: StopSignal
+    ) -> None:
+        """`guard` the work again and again until stopped, each time after `seconds`."""
+        while not await stop.wait(seconds):
+            await self.guard(work)

@@ -72,7 +72,8 @@ SELECT c.queue, c.number, c.priority, c.type, c.status, r.ticket_title, r.repo_n
        SELECT ticket_title, repo_name, created_at FROM draftsman.job_requests
         WHERE number = c.number LIMIT 1) r
  WHERE w.queue = coalesce(%(queue)s, w.queue)
-   AND w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses WHERE type IS NULL))
+   AND w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses WHERE type IS NULL)) AND
+-- visible job: c.number
  ORDER BY c.queue, c.priority DESC, c.position, c.number
  LIMIT %(limit)s
 
@@ -161,6 +162,8 @@ SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_n
  CROSS JOIN LATERAL (
        SELECT ticket_title, repo_name, created_at FROM draftsman.job_requests
         WHERE number = h.number LIMIT 1) r
+ WHERE
+-- visible job: h.number
  ORDER BY h.queue, h.priority DESC, h.position, h.number
 
 -- name: hold_jobs
@@ -218,17 +221,20 @@ SELECT draftsman.assign_keys(draftsman.lock_free_keys(%(limit)s))
 WITH running AS MATERIALIZED (
     SELECT queue, count(*) AS count
       FROM draftsman.job_states
-     WHERE status IN ('claimed', 'running')
+     WHERE status IN ('claimed', 'running') AND
+-- visible job: number
      GROUP BY queue
 ), held AS MATERIALIZED (
     SELECT queue, count(*) AS count, count(held_by) AS limited, min(queued_at) AS since
       FROM ((SELECT queue, queued_at, NULL AS held_by FROM draftsman.job_states
-              WHERE hold IS NOT NULL AND held_by IS NULL AND status IN ('queued', 'resumed')
+              WHERE hold IS NOT NULL AND held_by IS NULL AND status IN ('queued', 'resumed') AND
+-- visible job: number
               ORDER BY hold, concurrency_key, priority DESC, position, number
               LIMIT 10 * %(most)s)
              UNION ALL
             (SELECT queue, queued_at, nullif(held_by, 'pause') FROM draftsman.job_states
-              WHERE held_by IS NOT NULL
+              WHERE held_by IS NOT NULL AND
+-- visible job: number
               ORDER BY held_by, priority DESC, position, number
               LIMIT 10 * %(most)s)) h
      GROUP BY queue
@@ -261,7 +267,8 @@ SELECT n.queue AS name,
                    OR EXISTS (SELECT FROM draftsman.job_pauses o WHERE o.job = s.number) AS paused
                  FROM ((SELECT number, type, queue, queued_at FROM draftsman.job_states
                          WHERE queue = n.queue AND status IN ('queued', 'resumed')
-                           AND hold IS NULL AND NOT by_type
+                           AND hold IS NULL AND NOT by_type AND
+-- visible job: number
                          ORDER BY priority DESC, position, number
                          LIMIT %(most)s)
                         UNION ALL
@@ -270,7 +277,8 @@ SELECT n.queue AS name,
                          CROSS JOIN LATERAL (
                                SELECT number, type, queue, queued_at FROM draftsman.job_states
                                 WHERE by_type AND queue = n.queue AND type = t.type
-                                  AND status IN ('queued', 'resumed') AND hold IS NULL
+                                  AND status IN ('queued', 'resumed') AND hold IS NULL AND
+-- visible job: number
                                 ORDER BY priority DESC, position, number
                                 LIMIT %(most)s) b)) s
                 LIMIT %(most)s) f) q
@@ -284,6 +292,11 @@ SELECT n.queue AS name,
               ELSE greatest(0, q.free - (
                    SELECT count(*) FROM draftsman.claimable c WHERE c.number = v.job)) END
               AS waiting) w
+ WHERE %(visible_repos)s::text[] IS NULL
+    OR q.free + q.paused + coalesce(h.count, 0) + coalesce(r.count, 0) > 0
+    OR n.queue IN (SELECT queue FROM draftsman.queue_pauses
+                    UNION SELECT queue FROM draftsman.active_reservations
+                    UNION SELECT unnest(queues) FROM draftsman.serving_workers(%(lease)s))
  ORDER BY n.queue
 
 -- Transactions that may have claimed before a pause was committed: they have locked the tables that
@@ -391,9 +404,12 @@ SELECT n.name, n.running, n.rate, n.period, n.burst, (coalesce(b.taken, 0) + p.c
        CASE WHEN b.name IS NULL THEN least(n.running, coalesce(n.burst, n.rate))
             WHEN num_nonnulls(b.running, b.rate) > 0 THEN draftsman.free_places(b) END AS free,
        (SELECT count(*) FROM (
-           SELECT FROM draftsman.job_states s WHERE s.held_by = n.name LIMIT %(most)s) w) AS waiting,
-       ARRAY(SELECT a.number FROM active a WHERE n.name = ANY (a.limits) ORDER BY a.number LIMIT 100)
-           AS jobs,
+           SELECT FROM draftsman.job_states s WHERE s.held_by = n.name AND
+-- visible job: s.number
+            LIMIT %(most)s) w) AS waiting,
+       ARRAY(SELECT a.number FROM active a WHERE n.name = ANY (a.limits) AND
+-- visible job: a.number
+              ORDER BY a.number LIMIT 100) AS jobs,
        b.next_at
   FROM names n
   LEFT JOIN draftsman.limit_buckets b ON b.name = n.bucket

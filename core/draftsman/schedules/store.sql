@@ -21,14 +21,23 @@ SELECT s.id, s.name, s.rule, s.timezone, s.template, s.params, s.request, s.misf
         ORDER BY due_at DESC
         LIMIT 1) f ON true
 
+-- A schedule belongs to the repository of its request, or of the newest job.
+-- part: visible
+-- visible repo: s.request ->> 'repo'
+   AND
+-- visible job: coalesce(f.job, s.last_job)
+
 -- name: all_schedules
 -- include: columns
+ WHERE
+-- include: visible
  ORDER BY s.name
  LIMIT %(limit)s
 
 -- name: by_name
 -- include: columns
- WHERE s.name = %(name)s
+ WHERE s.name = %(name)s AND
+-- include: visible
 
 -- The same, locked until the end of the transaction: it does not fire meanwhile.
 -- name: lock
@@ -79,13 +88,18 @@ SELECT s.name AS schedule, f.due_at, f.status, f.job,
 -- The occurrences of a schedule, newest first.
 -- name: history
 -- include: occurrences
- WHERE s.name = %(name)s
+ WHERE s.name = %(name)s AND
+-- visible job: f.job
  ORDER BY f.due_at DESC
  LIMIT %(limit)s
 
 -- The occurrences of all schedules, newest first.
 -- name: latest
 -- include: occurrences
+ WHERE
+-- visible repo: s.request ->> 'repo'
+   AND
+-- visible job: f.job
  ORDER BY f.due_at DESC
  LIMIT %(limit)s
 

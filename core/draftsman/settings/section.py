@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from draftsman.basic_settings import expand_user
+from draftsman.errors import ConfigError
 
 
 def _expanded(value: object) -> object:
@@ -64,6 +65,14 @@ class ChannelSection(PackageSection):
         """Return the table in the `Settings`; None without it."""
         section = getattr(settings, cls.table, None)
         return section if isinstance(section, cls) else None
+
+    @classmethod
+    def required(cls, settings: object) -> Self:
+        """Return the table in the `Settings`; raises ConfigError without it."""
+        section = cls.of(settings)
+        if section is None:
+            raise ConfigError(f"there is no table [{cls.table}] in the configuration")
+        return section
 
 
 class NamedSection(PackageSection):

@@ -145,7 +145,9 @@ SELECT t.number, s.status, s.type, r.ticket_title AS title, r.invoker_id,
                     WHERE parent = t.number AND spawned) p
             WHERE p.number IN (SELECT number FROM tree)
             ORDER BY p.ordinal, p.number) AS parents
-  FROM (SELECT number FROM tree ORDER BY number <> %(job)s, number LIMIT %(limit)s) t
+  FROM (SELECT number FROM tree WHERE
+-- visible job: number
+         ORDER BY number <> %(job)s, number LIMIT %(limit)s) t
  CROSS JOIN LATERAL (
        SELECT status, type, cancel_reason FROM draftsman.job_states
         WHERE number = t.number LIMIT 1) s
@@ -157,10 +159,12 @@ SELECT t.number, s.status, s.type, r.ticket_title AS title, r.invoker_id,
 -- The jobs because of which a job was skipped: parents, or a job of its group.
 -- name: causes
 SELECT parent FROM draftsman.job_dependencies
- WHERE job = %(job)s AND met IS NOT TRUE AND NOT met
+ WHERE job = %(job)s AND met IS NOT TRUE AND NOT met AND
+-- visible job: parent
  UNION
 SELECT skipped_by FROM draftsman.job_group_members
- WHERE job = %(job)s AND skipped_by IS NOT NULL
+ WHERE job = %(job)s AND skipped_by IS NOT NULL AND
+-- visible job: skipped_by
  ORDER BY 1
 
 -- The job that spawned a job; it is older than that job.
@@ -241,10 +245,13 @@ SELECT g.id, g.name, g.kind, g.on_failure, g.created_by, g.created_at, g.cancele
          FROM draftsman.current_members(g.id) m
         CROSS JOIN LATERAL (
               SELECT status, finished_at FROM draftsman.job_states
-               WHERE number = m.job LIMIT 1) s
+               WHERE number = m.job AND
+-- visible job: number
+               LIMIT 1) s
          LEFT JOIN LATERAL (
               SELECT invoker_id FROM draftsman.job_requests
                WHERE number = m.job AND s.finished_at IS NULL LIMIT 1) r ON true) c
+ WHERE %(visible_repos)s::text[] IS NULL OR c.total > 0
  ORDER BY g.id DESC
 
 -- The jobs of a group that count, in order.
@@ -259,7 +266,8 @@ SELECT m.ordinal, m.job AS number, s.status, s.type, r.ticket_title AS title,
        SELECT ticket_title FROM draftsman.job_requests WHERE number = m.job LIMIT 1) r
  CROSS JOIN LATERAL (
        SELECT skipped_by FROM draftsman.job_group_members WHERE job = m.job LIMIT 1) g
- WHERE m.ordinal > %(after)s
+ WHERE m.ordinal > %(after)s AND
+-- visible job: m.job
  ORDER BY m.ordinal
  LIMIT %(limit)s
 
@@ -268,6 +276,7 @@ SELECT m.ordinal, m.job AS number, s.status, s.type, r.ticket_title AS title,
 SELECT m.job
   FROM draftsman.job_group_members m
  WHERE m.group_id = (SELECT id FROM draftsman.job_groups WHERE name = %(name)s)
-   AND m.job < %(before)s
+   AND m.job < %(before)s AND
+-- visible job: m.job
  ORDER BY m.job DESC
  LIMIT %(limit)s

@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass
 from typing import Final
 
-from tests.bots.mail.mail_side import ADDRESS, SERVER, VOUCHED
+from tests.bots.mail.mail_side import ADDRESS, CONFIRMED, SERVER
 
 AR: Final = "Authentication-Results:"
 BOUNDARY: Final = 'multipart/mixed; boundary="b"'
@@ -16,7 +16,7 @@ OUTLOOK: Final = "From: draftsman\r\nSent: Monday\r\nTo: Carol\r\nSubject: D-1\r
 IGNORED: Final = "ignored: "
 STRANGER: Final = "ignored: of no known person"
 UNADDRESSED: Final = "ignored: for no message and no template"
-UNVOUCHED: Final = "refused: nobody vouches"
+UNCONFIRMED: Final = "refused: the receiving server did not confirm"
 TEXTLESS: Final = "refused: it has no text"
 
 
@@ -32,7 +32,7 @@ class Mail:
     headers: tuple[str, ...] = ()
     sender: str = "carol@example.org"
     to: str = "{signed}"
-    vouched: str = VOUCHED
+    confirmed: str = CONFIRMED
     kind: str = "text/plain; charset=utf-8"
     replies: int = 0
 
@@ -49,8 +49,8 @@ def _nested(depth: int) -> str:
     return f"--b\r\n{text}\r\n--b--"
 
 
-def _unvouched(fields: str, *headers: str) -> Mail:
-    return Mail(UNVOUCHED, vouched=fields, headers=headers, replies=1)
+def _unconfirmed(fields: str, *headers: str) -> Mail:
+    return Mail(UNCONFIRMED, confirmed=fields, headers=headers, replies=1)
 
 
 def _sent_by(sender: str, outcome: str = STRANGER) -> Mail:
@@ -58,41 +58,47 @@ def _sent_by(sender: str, outcome: str = STRANGER) -> Mail:
 
 
 AUTHENTICATION: Final[dict[str, Mail]] = {
-    "no result": _unvouched(""),
-    "result of another server": _unvouched(f"{AR} mail.evil.test; dkim=pass header.d=example.org"),
-    "forged result below that of the server": _unvouched(UNSIGNED, VOUCHED),
-    "forged result below that of another server": _unvouched(f"{AR} a.test; dkim=none", VOUCHED),
-    "forged result below the signature": _unvouched("", "DKIM-Signature: v=1", VOUCHED),
-    "server whose name begins the same": _unvouched(VOUCHED.replace(SERVER, f"{SERVER}.evil.test")),
-    "server whose name ends the same": _unvouched(VOUCHED.replace(SERVER, f"x-{SERVER}")),
-    "unknown version of the field": _unvouched(VOUCHED.replace(SERVER, f"{SERVER} 2")),
-    "envelope only": _unvouched(f"{AR} {SERVER}; spf=pass smtp.mailfrom=carol@evil.test"),
-    "name of the greeting": _unvouched(f"{AR} {SERVER}; spf=pass smtp.helo=example.org"),
-    "signature of another domain": _unvouched(f"{AR} {SERVER}; dkim=pass header.d=evil.test"),
-    "signature of a domain that contains ours": _unvouched(
+    "no result": _unconfirmed(""),
+    "result of another server": _unconfirmed(
+        f"{AR} mail.evil.test; dkim=pass header.d=example.org"
+    ),
+    "forged result below that of the server": _unconfirmed(UNSIGNED, CONFIRMED),
+    "forged result below that of another server": _unconfirmed(
+        f"{AR} a.test; dkim=none", CONFIRMED
+    ),
+    "forged result below the signature": _unconfirmed("", "DKIM-Signature: v=1", CONFIRMED),
+    "server whose name begins the same": _unconfirmed(
+        CONFIRMED.replace(SERVER, f"{SERVER}.evil.test")
+    ),
+    "server whose name ends the same": _unconfirmed(CONFIRMED.replace(SERVER, f"x-{SERVER}")),
+    "unknown version of the field": _unconfirmed(CONFIRMED.replace(SERVER, f"{SERVER} 2")),
+    "envelope only": _unconfirmed(f"{AR} {SERVER}; spf=pass smtp.mailfrom=carol@evil.test"),
+    "name of the greeting": _unconfirmed(f"{AR} {SERVER}; spf=pass smtp.helo=example.org"),
+    "signature of another domain": _unconfirmed(f"{AR} {SERVER}; dkim=pass header.d=evil.test"),
+    "signature of a domain that contains ours": _unconfirmed(
         f"{AR} {SERVER}; dkim=pass header.d=example.org.evil.test"
     ),
-    "signature of the public suffix": _unvouched(f"{AR} {SERVER}; dkim=pass header.d=org"),
-    "identity with two domains": _unvouched(
+    "signature of the public suffix": _unconfirmed(f"{AR} {SERVER}; dkim=pass header.d=org"),
+    "identity with two domains": _unconfirmed(
         f"{AR} {SERVER}; dkim=pass header.i=@evil.test@example.org"
     ),
-    "failed signature": _unvouched(f"{AR} {SERVER}; dkim=fail header.d=example.org"),
-    "pass without a domain": _unvouched(f"{AR} {SERVER}; dkim=pass"),
-    "pass in a comment": _unvouched(f"{AR} {SERVER}; dkim=fail (dkim=pass header.d=example.org)"),
-    "pass in a nested comment": _unvouched(
+    "failed signature": _unconfirmed(f"{AR} {SERVER}; dkim=fail header.d=example.org"),
+    "pass without a domain": _unconfirmed(f"{AR} {SERVER}; dkim=pass"),
+    "pass in a comment": _unconfirmed(f"{AR} {SERVER}; dkim=fail (dkim=pass header.d=example.org)"),
+    "pass in a nested comment": _unconfirmed(
         f"{AR} {SERVER}; dkim=fail (a (b); dkim=pass header.d=example.org; c)"
     ),
-    "pass in an open comment": _unvouched(
+    "pass in an open comment": _unconfirmed(
         f"{AR} {SERVER}; dkim=fail (a; dkim=pass header.d=example.org"
     ),
-    "pass in a quoted sender": _unvouched(
+    "pass in a quoted sender": _unconfirmed(
         f'{AR} {SERVER}; spf=pass smtp.mailfrom="a; dkim=pass header.d=example.org"@evil.test'
     ),
-    "pass after a quoted parenthesis": _unvouched(
+    "pass after a quoted parenthesis": _unconfirmed(
         f'{AR} {SERVER}; spf=pass (of "x) dkim=pass header.d=example.org (y"@evil.test) z=1'
     ),
-    "another method": _unvouched(f"{AR} {SERVER}; x-dkim=pass header.d=example.org"),
-    "failed DMARC": _unvouched(f"{AR} {SERVER}; dmarc=fail; dkim=pass header.d=a.example.org"),
+    "another method": _unconfirmed(f"{AR} {SERVER}; x-dkim=pass header.d=example.org"),
+    "failed DMARC": _unconfirmed(f"{AR} {SERVER}; dmarc=fail; dkim=pass header.d=a.example.org"),
 }
 ADDRESSES: Final[dict[str, Mail]] = {
     "address of another person": Mail(UNADDRESSED, to="{other}"),
@@ -181,16 +187,16 @@ ACCEPTED: Final[dict[str, Mail]] = {
     "name": Mail(ANSWERED, sender='"Carol (Ops), née X" <carol@example.org>'.replace("é", "e")),
     "encoded name": Mail(ANSWERED, sender="=?utf-8?b?Q8OkcsO2bA==?= <carol@example.org>"),
     "subdomain that signs": Mail(
-        ANSWERED, vouched=VOUCHED.replace("header.d=", "header.d=news.mail.")
+        ANSWERED, confirmed=CONFIRMED.replace("header.d=", "header.d=news.mail.")
     ),
-    "identity that signs": Mail(ANSWERED, vouched=VOUCHED.replace("header.d=", "header.i=@")),
+    "identity that signs": Mail(ANSWERED, confirmed=CONFIRMED.replace("header.d=", "header.i=@")),
     "aligned envelope": Mail(
         ANSWERED,
-        vouched=f"{AR} {SERVER} 1; dkim=none;\r\n\tspf=pass smtp.mailfrom=b@bounce.example.org",
+        confirmed=f"{AR} {SERVER} 1; dkim=none;\r\n\tspf=pass smtp.mailfrom=b@bounce.example.org",
     ),
     "comments and quotes": Mail(
         ANSWERED,
-        vouched=f'{AR} {SERVER}; dkim=pass (2048-bit (rsa) key; "ok") reason="good; key"'
+        confirmed=f'{AR} {SERVER}; dkim=pass (2048-bit (rsa) key; "ok") reason="good; key"'
         ' header.d=example.org header.b="a+/="; dmarc=pass (p=none) header.from=example.org',
     ),
     "said to be no program": Mail(

@@ -20,7 +20,7 @@ ADDRESS: Final = "draftsman@example.org"
 SERVER: Final = "mx.example.org"
 KEY: Final = b"k" * 40
 PASSWORD: Final = "p4ssw0rd-of-the-mailbox"
-VOUCHED: Final = f"Authentication-Results: {SERVER}; dkim=pass header.d=example.org"
+CONFIRMED: Final = f"Authentication-Results: {SERVER}; dkim=pass header.d=example.org"
 
 
 class SmtpSink:
@@ -100,12 +100,12 @@ def reply(
     sender: str = "",
     to: str = "",
     id: str = "",
-    vouched: str = VOUCHED,
+    confirmed: str = CONFIRMED,
     kind: str = "text/plain; charset=utf-8",
 ) -> bytes:
     """Return a reply to a mail, as a server stores it."""
     lines = [
-        vouched,
+        confirmed,
         *headers,
         f"From: {sender or mail['To']}",
         f"To: {to or mail['Reply-To'] or ADDRESS}",

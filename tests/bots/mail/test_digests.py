@@ -29,7 +29,7 @@ async def test_a_digest_can_be_ended_by_its_header(
     assert digest["References"] is None
     scheme, _, address = digest["List-Unsubscribe"].strip(" <>").partition(":")
     assert scheme == "mailto"
-    forged = reply(digest, "", to=address, vouched="", id="<1@mail.example.org>")
+    forged = reply(digest, "", to=address, confirmed="", id="<1@mail.example.org>")
     await bot.handler.on_mail(forged)
     assert await rt.digests.hours("ben") is not None
     ended = reply(digest, "", to=address, id="<2@mail.example.org>")

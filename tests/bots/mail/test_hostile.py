@@ -72,7 +72,7 @@ def raw_mail(mail: Mail, name: str, job: int) -> bytes:
         *mail.headers,
         sender=mail.sender,
         to=mail.to.format(**addresses),
-        vouched=mail.vouched,
+        confirmed=mail.confirmed,
         kind=mail.kind,
         id=f"<{abs(hash(name))}@mail.example.org>",
     )

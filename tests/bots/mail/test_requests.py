@@ -9,8 +9,11 @@ import pytest
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.schedules.template import define
+from draftsman.settings import Settings
 from draftsman_bots.mail.service import MailService
-from tests.bots.mail.mail_side import VOUCHED, MailSide, text_of
+from draftsman_bots.mail.settings import MailSettings
+from tests.bots.mail.conftest import with_mail
+from tests.bots.mail.mail_side import CONFIRMED, MailSide, text_of
 
 BUG: dict[str, Any] = {
     "type": "noop",
@@ -43,8 +46,8 @@ async def _template(rt: Runtime, owner: Actor) -> None:
 
 
 async def test_a_mail_starts_the_job_once(rt: Runtime, side: MailSide, bot: MailService) -> None:
-    replayed = _mail(VOUCHED, subject="Another title", id="2")
-    mails = (_mail(VOUCHED), _mail(VOUCHED), replayed)
+    replayed = _mail(CONFIRMED, subject="Another title", id="2")
+    mails = (_mail(CONFIRMED), _mail(CONFIRMED), replayed)
     outcomes = [await bot.handler.on_mail(raw) for raw in mails]
     (summary,) = await rt.read_model.jobs()
     job = await rt.read_model.job(summary.number)
@@ -57,7 +60,7 @@ async def test_a_mail_starts_the_job_once(rt: Runtime, side: MailSide, bot: Mail
 
 
 async def test_an_encoded_subject_is_decoded(rt: Runtime, bot: MailService) -> None:
-    await bot.handler.on_mail(_mail(VOUCHED, subject="=?utf-8?q?Gr=C3=B6=C3=9Fe?="))
+    await bot.handler.on_mail(_mail(CONFIRMED, subject="=?utf-8?q?Gr=C3=B6=C3=9Fe?="))
     (summary,) = await rt.read_model.jobs()
     assert (await rt.read_model.job(summary.number)).ticket_title == "Größe"
 
@@ -65,14 +68,14 @@ async def test_an_encoded_subject_is_decoded(rt: Runtime, bot: MailService) -> N
 @pytest.mark.parametrize(
     ("raw", "outcome", "replies"),
     [
-        (_mail(), "refused: nobody vouches", 1),
-        (_mail(VOUCHED, sender="eve"), "ignored: of no known person", 0),
-        (_mail(VOUCHED, sender="carol"), "refused: ", 1),
-        (_mail(VOUCHED, subject="x"), "refused: ", 1),
-        (_mail(VOUCHED, "Auto-Submitted: auto-generated"), "ignored: auto-submitted", 0),
-        (_mail(VOUCHED, "List-Id: <x>"), "ignored: list-id", 0),
-        (_mail(VOUCHED, "Return-Path: <>"), "ignored: return-path", 0),
-        (_mail(VOUCHED, "Cc: eve@evil.test, draftsman+bug@example.org"), "submitted", 1),
+        (_mail(), "refused: the receiving server did not confirm", 1),
+        (_mail(CONFIRMED, sender="eve"), "ignored: of no known person", 0),
+        (_mail(CONFIRMED, sender="carol"), "refused: ", 1),
+        (_mail(CONFIRMED, subject="x"), "refused: ", 1),
+        (_mail(CONFIRMED, "Auto-Submitted: auto-generated"), "ignored: auto-submitted", 0),
+        (_mail(CONFIRMED, "List-Id: <x>"), "ignored: list-id", 0),
+        (_mail(CONFIRMED, "Return-Path: <>"), "ignored: return-path", 0),
+        (_mail(CONFIRMED, "Cc: eve@evil.test, draftsman+bug@example.org"), "submitted", 1),
     ],
 )
 async def test_only_known_people_start_jobs(
@@ -89,4 +92,16 @@ async def test_refusals_of_forged_mails_are_told_once_an_hour(
     for number in range(5):
         await bot.handler.on_mail(_mail(id=str(number)))
     assert len(side.sent) == 1
-    assert "nobody vouches for its sender" in text_of(side.sent[0])
+    assert "the receiving server did not confirm its sender" in text_of(side.sent[0])
+
+
+@pytest.mark.parametrize("field", ["", "Authentication-Results: ; dkim=pass header.d=example.org"])
+async def test_without_a_receiving_server_no_sender_is_confirmed(
+    rt: Runtime, settings: Settings, side: MailSide, field: str
+) -> None:
+    """A field without the name of a server, which anyone can write, is that of no server."""
+    bot = MailService(rt, MailSettings.required(with_mail(settings, side.settings(authserv_id=""))))
+    outcome = await bot.handler.on_mail(_mail(*filter(None, [field])))
+    assert outcome.startswith("refused: the receiving server did not confirm")
+    assert "authserv_id is not set" in outcome
+    assert await rt.read_model.jobs() == []

@@ -14,7 +14,7 @@ from draftsman.schedules.template import define
 from draftsman_bots.mail.service import MailService
 from draftsman_testing.channel.conversation_contract import Talk
 from draftsman_testing.factories import QUESTION
-from tests.bots.mail.mail_side import VOUCHED, MailSide, reply, text_of
+from tests.bots.mail.mail_side import CONFIRMED, MailSide, reply, text_of
 from tests.bots.mail.test_contract import MailPlace
 from tests.bots.story import ToldConversation
 
@@ -56,7 +56,7 @@ class MailTalk(MailPlace):
 
     async def request(self, person: str, text: str) -> None:
         """Write to the address of the template."""
-        fields = (VOUCHED, f"From: {self.accounts[person]}", "To: draftsman+bug@example.org")
+        fields = (CONFIRMED, f"From: {self.accounts[person]}", "To: draftsman+bug@example.org")
         head = "\r\n".join((*fields, f"Subject: {text}", "Message-ID: <request@example.org>"))
         self._side.imap.deliver(f"{head}\r\n\r\n".encode())
 

@@ -1,50 +1,38 @@
-"""Who may see a repository is decided in one place, which pages, lists and messages ask."""
+"""A repository that a person may not see is on none of their pages."""
 
 from __future__ import annotations
 
 import pytest
 
-from draftsman.entities.jobs import JOBS
-from draftsman.entities.questions import INBOX
-from draftsman.people import visibility
-from draftsman.people.actor import Actor
-from draftsman.people.policy import Person
-from draftsman.runtime import Runtime
+from draftsman.entities.registry import listings
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import People
 from tests.bots.web.web_side import Inbox
+from tests.support.visibility import SECRET, hide
 
 
-@pytest.fixture
-def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the repository `secret` from carol."""
-
-    def may_see(viewer: Actor | Person | None, repo: str | None) -> bool:
-        name = viewer.person if isinstance(viewer, Actor) else viewer and viewer.name
-        return not (name == "carol" and (repo or "").rpartition("/")[2] == "secret")
-
-    monkeypatch.setattr(visibility, "may_see", may_see)
-
-
-@pytest.mark.usefixtures("hidden")
 async def test_a_hidden_repository_is_on_no_page(
-    inbox: Inbox, make: Factory, people: People, rt: Runtime
+    inbox: Inbox, make: Factory, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = await make.asked(GATE, repo="secret", title="Hidden")
+    hide(monkeypatch, "carol")
+    group = {"name": "Hidden", "kind": "parallel"}
+    gate = await make.asked(GATE, repo=SECRET, title="Hidden", group=group)
+    await make.queued(repo=SECRET, queue="Hidden")
     carol = await inbox.visit(people.carol)
     dave = await inbox.visit(people.dave)
     question = f"/questions/{gate.name}/1"
-    pages = ("/", "/jobs", "/lists/inbox", "/lists/jobs")
-    for path in pages:
-        assert "Hidden" not in (await carol.get(path)).text, path
-        assert "Hidden" in (await dave.get(path)).text, path
-    for path in (f"/jobs/{gate.name}", f"/jobs/{gate.name}/log", question, f"{question}/diff.txt"):
+    seen = set()
+    for path in ("/", "/jobs", *(f"/lists/{name}" for name in listings())):
+        assert "Hidden" not in (text := (await carol.get(path)).text), path
+        assert f"{gate.name}<" not in text, path
+        if "Hidden" in (await dave.get(path)).text:
+            seen.add(path)
+    assert {"/", "/jobs", "/lists/groups", "/lists/queues"} <= seen
+    for path in (
+        *(f"/jobs/{gate.name}", f"/jobs/{gate.name}/log", f"/jobs/{gate.name}/changes"),
+        *(question, f"{question}/diff.txt"),
+    ):
         assert (await carol.get(path)).status_code == 404, path
     assert (await dave.get(question)).status_code == 200
     fields = {**await dave.hidden(question), **await carol.hidden("/"), "decision": "approve"}
     assert (await carol.post(question, fields)).status_code == 404
-    questions = await rt.questions.open(gate.number)
-    assert INBOX.visible(questions, people.carol) == []
-    assert INBOX.visible(questions, people.dave) == questions
-    jobs = (await rt.read_model.page()).jobs
-    assert len(JOBS.visible(jobs, None)) == len(jobs)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from draftsman.agent_runs.programs import NO_REPO_CONFIG
 from draftsman.errors import UsageError
 from draftsman.repos.repo_profile import profile
 from draftsman.sandbox.processes.environment import agent_command, agent_environment
 from draftsman.settings import Settings
 from draftsman.settings.agents import AgentSettings
+from draftsman_agents.declarations import NO_REPO_CONFIG
 
 
 def known(name: str, **table: Any) -> AgentSettings:

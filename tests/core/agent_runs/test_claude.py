@@ -116,7 +116,7 @@ def runs(tmp_path: Path) -> AdapterRuns:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "a.txt").write_text("one\n")
     (tmp_path / "home").mkdir()
-    return AdapterRuns("draftsman.agents.claude", tmp_path / "work", tmp_path / "home")
+    return AdapterRuns("draftsman_agents.claude", tmp_path / "work", tmp_path / "home")
 
 
 def run(runs: AdapterRuns, script: Script, *arguments: str, mode: str = "default") -> Message:

@@ -86,7 +86,7 @@ def runs(tmp_path: Path) -> AdapterRuns:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "a.txt").write_text("one\n")
     (tmp_path / "home").mkdir()
-    return AdapterRuns("draftsman.agents.codex", tmp_path / "work", tmp_path / "home")
+    return AdapterRuns("draftsman_agents.codex", tmp_path / "work", tmp_path / "home")
 
 
 def run(runs: AdapterRuns, script: list[dict[str, Any]], *answers: str) -> Message:

@@ -8,7 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.agents.codex import (
+from draftsman.agents.mcp_forms import form_content, form_questions
+from draftsman_agents.codex import (
     command_call,
     configuration,
     edit_call,
@@ -17,7 +18,6 @@ from draftsman.agents.codex import (
     tool_call,
     user_questions,
 )
-from draftsman.agents.mcp_forms import form_content, form_questions
 from tests.support.adapter_driver import AdapterRuns, Message
 from tests.support.cases import cases
 from tests.support.codex_recording import (
@@ -187,7 +187,7 @@ def run_codex(folder: Path, script: list[dict[str, Any]], *arguments: str) -> Me
     """Run the adapter with the scripted agent; return its last message."""
     (folder / "repo").mkdir(exist_ok=True)
     (folder / "home").mkdir(exist_ok=True)
-    runs = AdapterRuns("draftsman.agents.codex", folder / "repo", folder / "home")
+    runs = AdapterRuns("draftsman_agents.codex", folder / "repo", folder / "home")
     options = [argument for argument in arguments if argument.startswith("--")]
     others = [argument for argument in arguments if argument not in options]
     command = [sys.executable, "-I", "-S", str(AGENT), json.dumps(script), "app-server", *others]

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from draftsman.agents.mcp_forms import form_content, form_questions
+from draftsman.settings.agents import AgentSettings
 from tests.core.agent_runs.test_acp import acp_agent
 from tests.core.agent_runs.test_claude import fake
 from tests.support.adapter_driver import AdapterRuns, Message
@@ -46,7 +47,9 @@ def test_the_mode_of_a_form_is_optional_and_its_numbers_are_finite() -> None:
 def runs(kind: str, tmp_path: Path) -> AdapterRuns:
     (tmp_path / "work").mkdir()
     (tmp_path / "home").mkdir()
-    return AdapterRuns(f"draftsman.agents.{kind}", tmp_path / "work", tmp_path / "home")
+    adapter = AgentSettings(kind=kind, command=(kind,)).plugin.adapter
+    assert adapter is not None
+    return AdapterRuns(adapter, tmp_path / "work", tmp_path / "home")
 
 
 def run(runs: AdapterRuns, settings: dict[str, Any], *answers: str) -> Message:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from draftsman.agents import claude_hook
 from draftsman.agents.agent_client import RunParked
 from draftsman.agents.hook_socket import HookSocket
+from draftsman_agents import claude_hook
 
 UNDECIDED = b"draftsman cannot decide this call"
 CALL = {"tool_name": "Bash", "tool_input": {"command": "echo ✓"}}

@@ -351,8 +351,9 @@ async def test_agent_ends_when_its_worker_is_gone(sample: Path) -> None:
 
 
 def test_agents_start_without_heavy_imports() -> None:
-    names = ", ".join(f"draftsman.agents.{name}" for name in ("acp", "claude", "codex", "plain"))
-    code = f"import draftsman.agents.tidy, {names}, sys; print(*sys.modules)"
+    names = ", ".join(f"draftsman.agents.{name}" for name in ("acp", "plain", "tidy"))
+    names += ", draftsman_agents.claude, draftsman_agents.codex"
+    code = f"import {names}, sys; print(*sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, text=True
     )

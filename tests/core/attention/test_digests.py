@@ -11,6 +11,7 @@ import pytest
 from draftsman.attention import store as attention
 from draftsman.attention.service.digests import Digests
 from draftsman.database.database import Connection
+from draftsman.deliveries.service.message_reader import read_message
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
@@ -259,7 +260,7 @@ async def test_a_person_with_a_digest_is_not_mentioned_in_the_channel(
                 claimed = replace(
                     item, seq=delivery.seq, job=number, question=1, kind=delivery.kind
                 )
-                _, message, _ = await known.delivery_sender._read(claimed)
+                message = (await read_message(known.db, known.policy, claimed)).message
                 names = {person.name for person in message.recipients}
                 mentioned[number] = names - message.unmentioned
     assert mentioned == {work.number: set(), other.number: {"carol", "dave"}}

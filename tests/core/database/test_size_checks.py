@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.database.database import Connection
+from draftsman_testing.tables import TOO_LARGE
 from tests.support.statements import rows, value
 
-TOO_LARGE: Final = {
-    "text": "repeat('x', 100001)",
-    "text[]": "ARRAY[repeat('x', 4001)]",
-    "json": """('{"x": "' || repeat('x', 1048576) || '"}')""",
-    "jsonb": """('{"x": ' || repeat('[', 500) || repeat(']', 500) || '}')""",
-    "timestamp with time zone": "'infinity'",
-}
-"""By type."""
 COLUMNS: Final = """
     SELECT t.relname, pg_get_expr(c.conbin, c.conrelid), array_agg(a.attname),
            array_agg(format_type(a.atttypid, NULL))

@@ -6,7 +6,7 @@ import pytest
 
 from draftsman.channels.accounts import direct_target
 from draftsman.database.database import Connection, Database
-from draftsman.deliveries.service.message_builder import recipient
+from draftsman.deliveries.service.quiet_hours import recipient
 from draftsman.errors import NotFound, NotPermitted, UsageError
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman.deliveries.service.message_reader import read_message
 from draftsman.errors import NotPermitted, Refused
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
@@ -178,7 +179,7 @@ async def test_the_message_with_buttons_has_the_rule_as_it_is_recorded(
         await worker.commit()
         claimed = await bot.delivery_sender.claim("slack", free=9, share=9)
         (item,) = [item for item in claimed if item.seq == seq]
-        return (await bot.delivery_sender._read(item))[1].payload
+        return (await read_message(bot.db, bot.policy, item)).message.payload
 
     shown = await sent(rule.id)
     assert shown == {"text": proposal_text(rule), "names_job": True, "rule": rule.id}

@@ -158,9 +158,10 @@ LEASES: Final = {"registry.acquire", "registry.renew", "registry.resign"}
 SENDING: Final = {
     f"deliveries.{name}"
     for name in (
-        "enqueue", "notify", "finish", "attach", "warn", "copy_to", "make_buckets",
-        "consume_tokens", "pause", "resume",
+        "enqueue", "notify", "finish", "attach", "warn", "copy_to",
     )
+} | {
+    f"rate_limits.{name}" for name in ("make_buckets", "consume_tokens", "pause", "resume")
 } | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"} | {
     "activity.show", "deliveries.post",
 }  # fmt: skip

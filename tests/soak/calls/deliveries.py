@@ -13,7 +13,7 @@ from draftsman.deliveries.delivery import (
     DeliveryTransition,
     RateLimit,
 )
-from draftsman.deliveries.store import deliveries, delivery_claims
+from draftsman.deliveries.store import deliveries, delivery_claims, rate_limits
 from draftsman.deliveries.target import parse
 from draftsman.jobs.runs.store import jobs
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
@@ -82,13 +82,12 @@ async def _revive(conn: Connection) -> object:
 
 
 async def _release(conn: Connection) -> None:
-    await deliveries.pause(conn, "slack", 60.0, "token_revoked")
-    await deliveries.resume(conn, "slack")
+    await rate_limits.pause(conn, "slack", 60.0, "token_revoked")
+    await rate_limits.resume(conn, "slack")
 
 
 ADD = Call(lambda conn: deliveries.add_targets(conn, [(WAITS, [parse("log"), parse("slack:C1")])]))
 CALLS: Final[dict[str, Call]] = {
-    "deliveries.digest_readers": Call(lambda conn: deliveries.digest_readers(conn, WAITS, 1)),
     "deliveries.post": Call(
         lambda conn: deliveries.post(conn, NEWEST, parse("log"), "digest", DeliveryKind.DIGEST, {})
     ),
@@ -140,11 +139,11 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.attach": _with(lambda conn, item: deliveries.attach(conn, item.seq, [FILE])),
     "deliveries.warn": _with(lambda conn, item: deliveries.warn(conn, item.seq, "no")),
     "deliveries.copy_to": _with(lambda conn, item: deliveries.copy_to(conn, item.seq, ["U1"])),
-    "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),
-    "deliveries.consume_tokens": Call(lambda conn: deliveries.consume_tokens(conn, LIMITS)),
-    "deliveries.pause": Call(lambda conn: deliveries.pause(conn, "slack:C1", 1.0, "429")),
-    "deliveries.paused": Call(lambda conn: deliveries.paused(conn, 600)),
-    "deliveries.resume": Call(_release, 2500, "all that waits in the channel, once"),
+    "rate_limits.make_buckets": Call(lambda conn: rate_limits.make_buckets(conn, LIMITS)),
+    "rate_limits.consume_tokens": Call(lambda conn: rate_limits.consume_tokens(conn, LIMITS)),
+    "rate_limits.pause": Call(lambda conn: rate_limits.pause(conn, "slack:C1", 1.0, "429")),
+    "rate_limits.paused": Call(lambda conn: rate_limits.paused(conn, 600)),
+    "rate_limits.resume": Call(_release, 2500, "all that waits in the channel, once"),
     "deliveries.page": Call(lambda conn: deliveries.page(conn, list(DeliveryStatus), 50)),
     "deliveries.page: dead": Call(lambda conn: deliveries.page(conn, DEAD, 50)),
     "deliveries.page: further on": Call(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from draftsman.errors import CommandHint, Refused
 from draftsman.ids import job_name
-
-if TYPE_CHECKING:
-    from draftsman.jobs.requests.service.submissions import SubmittedJob
-    from draftsman.runtime import Runtime
+from draftsman.jobs.requests.service.submissions import SubmittedJob
+from draftsman.runtime import Runtime
 
 TYPE: Final = "merge_pull_request"
 

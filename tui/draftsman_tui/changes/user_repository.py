@@ -6,17 +6,14 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.repos.repo_url import parse
+from draftsman.runtime import Runtime
 from draftsman_tui.common.artifacts import no_diff_reason
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
-
 
 OPERATIONS: Final = {
     "MERGE_HEAD": "merge",
@@ -150,9 +147,6 @@ def _run(folder: Path, *arguments: str, stdin: bytes = b"") -> subprocess.Comple
         raise Refused("git not found; install git 2.32 or later") from None
 
 
-# The patch of a job, applied to the working tree of a person.
-
-
 async def patch_of(rt: Runtime, number: int, ordinal: int | None) -> bytes:
     """Return the patch of a job, or of the run that asked a question; raises Refused."""
     name = job_name(number)
@@ -182,9 +176,6 @@ def apply_patch(repository: UserRepository, name: str, patch: bytes) -> str:
     if repository.attempt("diff", "--quiet", "HEAD").returncode == 0:
         return f"{repository.top} already has the changes of {name}; nothing changed"
     return f"{repository.top}: {name} applied"
-
-
-# The branch of a job, brought into the repository of a person.
 
 
 @dataclass(frozen=True, slots=True)

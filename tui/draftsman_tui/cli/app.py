@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from draftsman_tui.terminal.params import Completed
 
 Function = Callable[..., Any]
+OptionCallback = Callable[[click.Context, click.Parameter, Any], None]
 
 
 Section = Literal[
@@ -97,7 +98,8 @@ class App:
     ) -> AsyncIterator[Runtime]:
         """Connect; raises ConfigError, DatabaseUnreachable, SchemaOutdated.
 
-        `pooled` is for a command that runs until it is stopped.
+        Its services show what the user may see. `pooled` is for a command that runs until it is
+        stopped.
         """
         settings = self.settings if pooled or self._settings else self._basic_settings()
         self.uses_fallback_url = settings.uses_fallback_url
@@ -105,7 +107,7 @@ class App:
 
         async with open_runtime(settings, read_only=read_only, pooled=pooled) as runtime:
             self._remember_validation()
-            yield runtime
+            yield runtime.seen_by(await runtime.actor())
 
     def _basic_settings(self) -> Settings:
         """Return the settings, without their models if the configuration is known to be valid."""
@@ -134,22 +136,11 @@ async def number_of(rt: Runtime, ref: JobRef) -> int:
 class Group(click.Group):
     """A command with subcommands: prints its help without arguments, suggests on a typo."""
 
-    def subcommand(
-        self,
-        name: str,
-        *,
-        examples: tuple[str, ...] = (),
-        long_running: bool = False,
-        lists: Entity[Any] | None = None,
-        does: tuple[Action[Any, ..., Any], ...] = (),
-    ) -> Callable[[Function], click.Command]:
-        """Turn a function into a command of this group, as `command` does."""
+    def subcommand(self, name: str, **options: Any) -> Callable[[Function], click.Command]:
+        """Turn a function into a command of this group; `options` are those of `command`."""
 
         def decorate(function: Function) -> click.Command:
-            declare = command(
-                name, examples=examples, long_running=long_running, lists=lists, does=does
-            )
-            subcommand = declare(function)
+            subcommand = command(name, **options)(function)
             self.add_command(subcommand)
             return subcommand
 
@@ -222,30 +213,22 @@ def list_options(entity: Entity[Any]) -> list[click.Parameter]:
             ctx.exit()
 
     example = entity.columns[0].head.lower()
+    options: dict[str, Any] = {"expose_value": False, "callback": keep}
     return [
         click.Option(
             ["--sort"],
             metavar="COLUMN",
             help=f"Sort the listed rows, such as by {example}; -COLUMN: descending.",
-            expose_value=False,
-            callback=keep,
+            **options,
         ),
         click.Option(
             ["--where"],
             metavar="CONDITION",
             multiple=True,
             help="Only rows with a value in a column: title:refund, or cost>1, age<2h.",
-            expose_value=False,
-            callback=keep,
+            **options,
         ),
-        click.Option(
-            ["--json-schema"],
-            is_flag=True,
-            is_eager=True,
-            help="Print the JSON Schema of the list.",
-            expose_value=False,
-            callback=print_schema,
-        ),
+        _flag("--json-schema", print_schema, "Print the JSON Schema of the list.", is_eager=True),
     ]
 
 
@@ -300,7 +283,7 @@ def command(
             command = click.command(name, ListCommand, entity=lists, epilog=epilog)(run)
         ACTIONS_OF[command] = does
         command.params += shared_options(hidden=True)
-        command.params.append(_option("--json", "json", "Output JSON."))
+        command.params.append(_flag("--json", _sets("json", True), "Output JSON."))
         if lists is not None:
             command.params += list_options(lists)
         _register(command, section)
@@ -348,46 +331,38 @@ def shared_options(*, hidden: bool) -> list[click.Parameter]:
             help="Configuration file.",
             hidden=hidden,
             expose_value=False,
-            callback=_remember("config"),
+            callback=lambda ctx, _, path: _keep(ctx, "config", path) if path else None,
         ),
-        _option("-v/--verbose", "verbose", "Show details of unexpected errors.", hidden),
-        click.Option(
-            ["--no-color", "color"],
-            is_flag=True,
-            flag_value=True,
-            help="Disable colored output (like NO_COLOR=1).",
-            hidden=hidden,
-            expose_value=False,
-            callback=lambda ctx, _, value: _keep(ctx, "color", False if value else None),
+        _flag("-v/--verbose", _sets("verbose", True), "Show details of unexpected errors.", hidden),
+        _flag(
+            "--no-color",
+            _sets("color", False),
+            "Disable colored output (like NO_COLOR=1).",
+            hidden,
         ),
-        click.Option(
-            ["--no-pager", "pager"],
-            is_flag=True,
-            flag_value=True,
-            help="Print long output without a pager.",
-            hidden=hidden,
-            expose_value=False,
-            callback=lambda ctx, _, value: _keep(ctx, "pager", False if value else None),
-        ),
+        _flag("--no-pager", _sets("pager", False), "Print long output without a pager.", hidden),
     ]
 
 
-def _option(names: str, key: str, help: str, hidden: bool = False) -> click.Option:
+def _flag(
+    names: str, callback: OptionCallback, help: str, hidden: bool = False, **options: Any
+) -> click.Option:
     return click.Option(
         names.split("/"),
         is_flag=True,
         help=help,
         hidden=hidden,
         expose_value=False,
-        callback=_remember(key),
+        callback=callback,
+        **options,
     )
 
 
-def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    return lambda ctx, _, value: _keep(ctx, key, value)
+def _sets(key: str, value: bool) -> OptionCallback:
+    """Return the callback of a flag that sets a field; without it, an earlier value is kept."""
+    return lambda ctx, _, is_set: _keep(ctx, key, value) if is_set else None
 
 
 def _keep(ctx: click.Context, key: str, value: Any) -> None:
-    """Store an option if it was set; the default does not override an earlier value."""
-    if value not in (None, False, ()) or (key in ("color", "pager") and value is False):
-        setattr(ctx.ensure_object(App), key, value)
+    """Store the value of a shared option."""
+    setattr(ctx.ensure_object(App), key, value)

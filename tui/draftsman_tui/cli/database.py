@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.database.embedded import EmbeddedServer
+from draftsman.database.migrate import RecordedPackage
+from draftsman.database.migration_files import Migration
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, command_group
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
-
-if TYPE_CHECKING:
-    from draftsman.database.embedded import EmbeddedServer
-    from draftsman.database.migrate import RecordedPackage
-    from draftsman.database.migration_files import Migration
 
 
 @command(
@@ -61,7 +58,9 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
         _print_state(app, state, await migrations.packages(url))
         await migrations.check(url)
     elif restored:
-        _print_epoch(app, await migrations.start_epoch(url))
+        epoch = await migrations.start_epoch(url)
+        text = f"events are in epoch {epoch}; earlier cursors remain valid"
+        app.out.result({"epoch": epoch}, text)
     else:
         applied = await migrations.migrate(url, app.out.info)
         _print_applied(app, applied, await migrations.packages(url))
@@ -117,13 +116,6 @@ def _print_packages(app: App, packages: list[RecordedPackage]) -> None:
             app.out.info(text)
 
 
-def _print_epoch(app: App, epoch: int) -> None:
-    if app.json:
-        app.out.document({"epoch": epoch})
-    else:
-        app.out.print(f"events are in epoch {epoch}; earlier cursors remain valid")
-
-
 def _print_applied(app: App, names: list[str], packages: list[RecordedPackage]) -> None:
     if app.json:
         app.out.document({"applied": names, "packages": packages})
@@ -170,10 +162,7 @@ async def start(app: App) -> None:
 def stop(app: App, mode: str) -> None:
     """Stop the server; data is kept."""
     stopped = _server(app).stop(mode)  # type: ignore[arg-type]
-    if app.json:
-        app.out.document({"stopped": stopped})
-    else:
-        app.out.print("stopped" if stopped else "the server was not running")
+    app.out.result({"stopped": stopped}, "stopped" if stopped else "the server was not running")
 
 
 @db.subcommand("status")
@@ -183,18 +172,11 @@ def status(app: App) -> None:
     if app.json:
         app.out.document(server_status)
         return
-    state = (
-        f"running, pid {server_status.pid}"
-        if server_status.running
-        else "stopped; starts on first use"
-    )
+    running = f"running, pid {server_status.pid}"
+    state = running if server_status.running else "stopped; starts on first use"
+    version = server_status.version or str(server_status.major)
     app.out.print(
-        line(
-            "PostgreSQL ",
-            server_status.version or str(server_status.major),
-            " ",
-            styled(state, "bold"),
-        ),
+        line(f"PostgreSQL {version} ", styled(state, "bold")),
         f"  data         {server_status.data_dir}",
         f"  socket       {server_status.socket_dir}",
         *([f"  connections  {server_status.connections}"] if server_status.running else []),
@@ -233,10 +215,7 @@ async def dump(app: App, file: Path) -> None:
         raise UsageError("FILE must be a file name")
     await asyncio.to_thread(_server(app).dump, file)
     size = file.stat().st_size
-    if app.json:
-        app.out.document({"file": str(file), "size": size})
-    else:
-        app.out.print(f"dumped {counted(size, 'byte')} to {file}")
+    app.out.result({"file": str(file), "size": size}, f"dumped {counted(size, 'byte')} to {file}")
 
 
 @db.subcommand("restore", examples=("draftsman db restore draftsman.dump --yes",))
@@ -259,10 +238,9 @@ async def restore(app: App, file: Path, yes: bool) -> None:
     database_url = server.url()
     await migrations.migrate(database_url)
     epoch = await migrations.start_epoch(database_url)
-    if app.json:
-        app.out.document({"file": str(file), "epoch": epoch})
-    else:
-        app.out.print(f"restored {file}; events are in epoch {epoch}")
+    app.out.result(
+        {"file": str(file), "epoch": epoch}, f"restored {file}; events are in epoch {epoch}"
+    )
 
 
 def _server(app: App) -> EmbeddedServer:

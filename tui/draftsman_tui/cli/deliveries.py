@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from draftsman.actions.maintenance import deliveries as count_of
@@ -11,16 +9,13 @@ from draftsman.actions.maintenance import redeliver as redeliver_action
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.entities.deliveries import DELIVERIES
 from draftsman.errors import UsageError
-from draftsman.ids import job_name
+from draftsman.ids import JobRef, job_name
 from draftsman.jobs.details.sections.deliveries import unserved_texts
 from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, confirm_action, print_result
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.ids import JobRef
 
 _CONFIRM_FROM = 5
 """Number of deliveries from which a retry asks for confirmation."""
@@ -36,20 +31,14 @@ _CONFIRM_FROM = 5
     ),
     lists=DELIVERIES,
 )
-@click.option("--job", type=params.JOB, help="Filter by job.")
+@click.option("--job", type=params.JOB_OF, help="Filter by job.")
 @click.option(
     "--status",
     type=click.Choice([str(value) for value in DeliveryStatus]),
     multiple=True,
     help="Filter by status; repeatable.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1000),
-    default=50,
-    show_default=True,
-    help="Maximum number of deliveries to list.",
-)
+@params.limit_option("deliveries")
 async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limit: int) -> None:
     """List deliveries, newest first.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from draftsman.entities.entity import Column, Entity, Surface
 from draftsman_tui.terminal.colors import CELL_STYLES
@@ -16,6 +16,22 @@ if TYPE_CHECKING:
     from draftsman_tui.cli.app import App
 
 T = TypeVar("T")
+MAX_ROWS: Final = 1000
+"""Maximum number of rows of a listing."""
+
+
+def list_rows(entity: Entity[Any]) -> Callable[[App], Awaitable[None]]:
+    """Return the function of the command that prints the listing of an entity."""
+    listing = entity.listing
+    assert listing is not None, entity.empty  # noqa: S101 - only for entities with a listing
+
+    async def print_rows(app: App) -> None:
+        async with app.runtime(read_only=True) as rt:
+            rows = await listing.read(rt, MAX_ROWS)
+        print_list(app, entity, rows)
+
+    print_rows.__doc__ = f"List {listing.help[0].lower()}{listing.help[1:]}"
+    return print_rows
 
 
 def print_list(
@@ -38,11 +54,11 @@ def print_list(
 
 
 def selected(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -> Sequence[T]:
-    """Return the visible rows that `--where` selects, in the order of `--sort`.
+    """Return the rows that `--where` selects, in the order of `--sort`.
 
     Raises UsageError.
     """
-    return entity.select(entity.visible(rows, None), now, sort=app.sort, where=app.where)
+    return entity.select(rows, now, sort=app.sort, where=app.where)
 
 
 def print_table(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import click
 
@@ -12,18 +12,18 @@ from draftsman.entities.permission_rules import RULES, backtest_lines, history_l
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
-from draftsman.questions.permission_rules.permission_rule import MEANINGS, RuleStatus
+from draftsman.questions.permission_rules.permission_rule import (
+    MEANINGS,
+    Backtest,
+    PermissionRule,
+    RuleStatus,
+)
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, confirm_action
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
-
-if TYPE_CHECKING:
-    from draftsman.questions.permission_rules.permission_rule import Backtest, PermissionRule
-
-MAX_TIME: Final = 366 * 86_400.0
 
 
 @command_group(
@@ -56,7 +56,7 @@ repo_option = click.option(
 time_option = click.option(
     "--for",
     "seconds",
-    type=params.DurationParam(most=MAX_TIME),
+    type=params.DURATION,
     help="How long the rule allows commands; default: as configured, 30d.",
 )
 
@@ -143,10 +143,9 @@ async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> N
     async with app.runtime() as rt:
         is_known = await rt.rules.is_known(repo)
         rule = await rt.rules.propose(repo, pattern, await rt.actor(), seconds)
-    if app.json:
-        app.out.document(rule_data(rule))
-        return
     _print_rule(app, rule)
+    if app.json:
+        return
     _note_repository(app, repo, is_known=is_known)
     app.out.info(f"to make it active: draftsman rules ratify {rule.id}")
 
@@ -168,11 +167,7 @@ async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
                 app.out.print(*backtest_lines(await rt.rules.test(proposed.repo, proposed.pattern)))
             what = f"{proposed.text!r} in {proposed.repo}"
             confirm_action(app, actions.ratify, what, yes=yes)
-        active = (await actions.ratify(await call_of(rt), rule, seconds)).value
-    if app.json:
-        app.out.document(rule_data(active))
-    else:
-        _print_rule(app, active)
+        _print_rule(app, (await actions.ratify(await call_of(rt), rule, seconds)).value)
 
 
 @rules.subcommand(
@@ -185,11 +180,7 @@ async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
 async def revoke(app: App, rule: int, reason: str) -> None:
     """End a proposed or active rule at once."""
     async with app.runtime() as rt:
-        ended = (await actions.revoke(await call_of(rt), rule, reason)).value
-    if app.json:
-        app.out.document(rule_data(ended))
-    else:
-        _print_rule(app, ended)
+        _print_rule(app, (await actions.revoke(await call_of(rt), rule, reason)).value)
 
 
 def _note_repository(app: App, repo: str, *, is_known: bool) -> None:
@@ -202,9 +193,13 @@ def _note_repository(app: App, repo: str, *, is_known: bool) -> None:
 
 def _print_rule(app: App, rule: PermissionRule) -> None:
     status = styled(rule.status, STYLES[MEANINGS[rule.status]])
-    head = line(styled(f"rule {rule.id}", "bold"), "  ", status)
-    app.out.print(head, f"  allows    {rule.text}", f"  in        {rule.repo}")
-    app.out.print(*(f"  {text}" for text in history_lines(rule)))
+    app.out.result(
+        rule_data(rule),
+        line(styled(f"rule {rule.id}", "bold"), "  ", status),
+        f"  allows    {rule.text}",
+        f"  in        {rule.repo}",
+        *(f"  {text}" for text in history_lines(rule)),
+    )
 
 
 def _counts(test: Backtest) -> dict[str, Any]:

@@ -6,27 +6,22 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from draftsman.agent_runs.policies.code_owners import ApprovalGroup, OwnerRules
+from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
+from draftsman.ids import parse_job
+from draftsman.repos.repo_catalog import RepoLocation
+from draftsman.runtime import Runtime
 from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command_group, number_of
 from draftsman_tui.common.artifacts import no_diff_reason
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
-
-if TYPE_CHECKING:
-    from draftsman.agent_runs.policies.code_owners import ApprovalGroup, OwnerRules
-    from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
-    from draftsman.repos.repo_catalog import RepoLocation
-    from draftsman.runtime import Runtime
-
-
-# The changes of a job or of a branch that `policy test` checks.
-
 
 DIFF: Final = (
     "diff",
@@ -203,7 +198,7 @@ async def test(app: App, target: str, base: str | None, folder: Path) -> None:
         raise UsageError("--base is for a branch; a job has its own base")
     async with app.runtime(read_only=True) as rt:
         if is_job:
-            ref = params.JOB.convert(target, None, click.get_current_context())
+            ref = parse_job(target)
             changes = await job_changes(rt, await number_of(rt, ref), folder)
         else:
             changes = await branch_changes(rt, UserRepository.at(folder), target, base)

@@ -50,14 +50,7 @@ def groups() -> None:
 @groups.subcommand(
     "list", examples=("draftsman groups list", "draftsman groups list --json"), lists=GROUPS
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1000),
-    metavar="N",
-    default=50,
-    show_default=True,
-    help="Maximum number of groups to list.",
-)
+@params.limit_option("groups")
 async def list_groups(app: App, limit: int) -> None:
     """List groups, newest first."""
     async with app.runtime(read_only=True) as rt:
@@ -69,14 +62,7 @@ async def list_groups(app: App, limit: int) -> None:
     "show", examples=("draftsman groups show release", "draftsman groups show release --json")
 )
 @click.argument("name", type=params.TEXT)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    default=1000,
-    show_default=True,
-    help="Maximum number of jobs to list.",
-)
+@params.limit_option("jobs", default=1000, most=10_000)
 async def show(app: App, name: str, limit: int) -> None:
     """Show the progress of a group, and its jobs in order.
 

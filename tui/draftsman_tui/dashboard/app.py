@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual import events
 from textual.app import App, SystemCommand
@@ -21,7 +21,7 @@ from draftsman_tui.dashboard.attention.alerts import TerminalAlerts
 from draftsman_tui.dashboard.attention.attention import AttentionPoller
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-from draftsman_tui.dashboard.frame.connection import Connection
+from draftsman_tui.dashboard.frame.connection import Connect, Connection
 from draftsman_tui.dashboard.frame.messages import AttentionUpdated
 from draftsman_tui.dashboard.frame.refresher import Refresher
 from draftsman_tui.dashboard.frame.session import Session
@@ -30,10 +30,7 @@ from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.questions.undo_window import UndoWindow
 from draftsman_tui.dashboard.tables.screen import MainScreen
 from draftsman_tui.dashboard.themes import THEMES
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.connection import Connect
-    from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
+from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
 
 
 class Dashboard(App[str]):

@@ -12,19 +12,17 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from textual.binding import Binding
 
+from draftsman.actions.action import Action
 from draftsman.errors import NotPermitted, UsageError
+from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman_tui.dashboard.key_map import DefaultKeys
 from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.views import VIEWS
-
-if TYPE_CHECKING:
-    from draftsman.actions.action import Action
-    from draftsman.people.actor import Actor
 
 Run = Callable[[Any, str], Awaitable[None]]
 """Takes the screen that the command applies to, and the arguments."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
 from draftsman.errors import ConfigError, UsageError
+from draftsman.settings.dashboard import DashboardSettings
 from draftsman_tui.dashboard import key_map
 from draftsman_tui.dashboard.attention.alerts import KINDS
 from draftsman_tui.dashboard.command_table import COMMANDS
@@ -19,9 +19,6 @@ from draftsman_tui.dashboard.themes import NAMES
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 from draftsman_tui.dashboard.widgets.table import ResourceTable
-
-if TYPE_CHECKING:
-    from draftsman.settings.dashboard import DashboardSettings
 
 
 @dataclass(frozen=True, slots=True)

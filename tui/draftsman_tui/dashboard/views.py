@@ -7,15 +7,14 @@ from typing import Any, Final
 from draftsman.entities.registry import listings
 from draftsman_tui.dashboard import modules
 from draftsman_tui.dashboard.tables.filter import add_heads
-from draftsman_tui.dashboard.tables.listing import table_of
 from draftsman_tui.dashboard.tables.resource import DECLARED, Resource, key_order
 
 modules.import_all("view")
 OWN_TABLES: Final = frozenset(view.name for view in DECLARED)
 """Tables with a view of their own; the others are those of listings."""
 DECLARED.extend(
-    table_of(listing, entity)
-    for name, (listing, entity) in listings().items()
+    type(f"{name.capitalize()}Resource", (Resource,), {"entity": entity})
+    for name, (_, entity) in listings().items()
     if name not in OWN_TABLES
 )
 VIEWS: Final[dict[str, Resource[Any]]] = {

@@ -107,6 +107,13 @@ class CommandOutput:
         """Print the JSON document of a command."""
         self.write(self._json(value, indent=2) + "\n")
 
+    def result(self, data: object, *parts: RenderableType) -> None:
+        """Print the JSON document of a command, or else text."""
+        if self.json:
+            self.document(data)
+        else:
+            self.print(*parts)
+
     @contextmanager
     def array(self) -> Iterator[Callable[[Sequence[object]], None]]:
         """Print a JSON array in parts; it is complete also if the command fails after a part."""

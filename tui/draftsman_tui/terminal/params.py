@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import click
 
-from draftsman.durations import MAX_DURATION, parse_duration, parse_instant
+from draftsman.durations import parse_duration, parse_instant
 from draftsman.errors import UsageError
 from draftsman.ids import JobRef, job_number, parse_job, parse_question
 from draftsman.jobs.job import Status
 from draftsman.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from click.shell_completion import CompletionItem
-
-    from draftsman.ids import JobRef
 
     Param = click.ParamType[Any]
 else:
@@ -38,6 +35,10 @@ Completed = Literal["job", "question", "agent", "repo"]
 """Kinds of values that the shell completes from the configuration or the database."""
 
 
+Option = Callable[[Any], Any]
+"""A decorator that adds parameters to a command."""
+
+
 class Completer(Protocol):
     """Object of the root context that knows values for completion."""
 
@@ -45,274 +46,161 @@ class Completer(Protocol):
         """Return values with a description."""
 
 
-def _completions(ctx: click.Context, kind: Completed, incomplete: str) -> list[CompletionItem]:
-    """Return the values that start with a text in any case; `14` completes `D-142`, too."""
-    from click.shell_completion import CompletionItem
-
-    completer: Completer | None = ctx.find_root().obj
-    values = () if completer is None else completer.complete(kind)
-    if incomplete.isdigit():
-        values = [(value.removeprefix("D-"), help) for value, help in values]
-    return [
-        CompletionItem(value, help=" ".join(help.split()) or None)
-        for value, help in values
-        if value.casefold().startswith(incomplete.casefold())
-    ]
+Complete = Callable[[click.Context, str], "list[CompletionItem]"]
+"""Returns the completions of an incomplete text."""
 
 
-class JobParam(Param):
-    """A job: `D-142`, `142`, an id or its prefix."""
+class Parsed(Param):
+    """A value that a function parses from its text; it raises UsageError."""
 
-    name = "job"
+    def __init__(
+        self, name: str, parse: Callable[[str], Any], complete: Complete = lambda *_: []
+    ) -> None:
+        self.name = name
+        self._parse = parse
+        self._complete = complete
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete the newest jobs."""
-        return _completions(ctx, "job", incomplete)
+        """Complete the value."""
+        return self._complete(ctx, incomplete)
 
-    def convert(self, value: Any, param: object, ctx: object) -> JobRef:
-        """Parse the job; raises UsageError."""
-        return value if isinstance(value, JobRef) else parse_job(str(value))
-
-
-class ParentsParam(Param):
-    """Jobs by number, separated by commas: `D-1,D-2`."""
-
-    name = "jobs"
-
-    def convert(self, value: Any, param: object, ctx: object) -> tuple[int, ...]:
-        """Parse the jobs; raises UsageError."""
-        if isinstance(value, tuple):
-            return value
-        numbers = []
-        for text in str(value).split(","):
-            if (number := job_number(text)) is None:
-                shown = text.strip()[:60]
-                raise UsageError(f"--after: {shown!r} is not a job; use D-142 or D-1,D-2")
-            numbers.append(number)
-        return tuple(numbers)
+    def convert(self, value: Any, param: object = None, ctx: object = None) -> Any:
+        """Parse a text; other values, such as a default, are parsed already."""
+        return self._parse(value) if isinstance(value, str) else value
 
 
-class QuestionParam(Param):
-    """A question `D-142/2`; the ordinal of a bare job is None."""
+def _stored(kind: Completed) -> Complete:
+    """Complete values that start with a text in any case; `14` completes `D-142`, too."""
 
-    name = "question"
+    def complete(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete the open questions."""
-        return _completions(ctx, "question", incomplete)
+        completer: Completer | None = ctx.find_root().obj
+        values = () if completer is None else completer.complete(kind)
+        if incomplete.isdigit():
+            values = [(value.removeprefix("D-"), help) for value, help in values]
+        return [
+            CompletionItem(value, help=" ".join(help.split()) or None)
+            for value, help in values
+            if value.casefold().startswith(incomplete.casefold())
+        ]
 
-    def convert(self, value: Any, param: object, ctx: object) -> tuple[JobRef, int | None]:
-        """Parse the question; raises UsageError."""
-        return value if isinstance(value, tuple) else parse_question(str(value))
-
-
-class JobOrQuestionParam(QuestionParam):
-    """A job `D-142`, or a question of it; the ordinal of a job is None."""
-
-    name = "job"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete the jobs."""
-        return _completions(ctx, "job", incomplete)
-
-    def convert(self, value: Any, param: object, ctx: object) -> tuple[JobRef, int | None]:
-        """Parse the job or question; raises UsageError."""
-        text = str(value)
-        if isinstance(value, tuple):
-            return value
-        name, slash, number = text.rpartition("/")
-        if name and slash and number.isdecimal():
-            return parse_question(text)
-        return parse_job(text), None
+    return complete
 
 
-class DurationParam(Param):
-    """A duration such as `90s`, `10m`, `2h` or `1d`, in seconds."""
+def last_word(words: Mapping[str, str | None]) -> Complete:
+    """Complete the last of several names that commas separate; `words` have their descriptions."""
 
-    name = "duration"
-
-    def __init__(self, most: float = MAX_DURATION) -> None:
-        self._most = most
-
-    def convert(self, value: Any, param: object, ctx: object) -> float:
-        """Parse the duration; raises UsageError."""
-        if isinstance(value, float):
-            return value
-        return parse_duration(str(value), most=self._most)
-
-
-class ExtensionParam(DurationParam):
-    """A duration, or `never` for infinity."""
-
-    def convert(self, value: Any, param: object, ctx: object) -> float:
-        """Parse the duration; raises UsageError."""
-        if str(value).strip().lower() == "never":
-            return float("inf")
-        try:
-            return super().convert(value, param, ctx)
-        except UsageError as error:
-            raise UsageError(f"{error}, or never") from None
-
-
-class InstantParam(Param):
-    """An ISO 8601 time."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: object, ctx: object) -> datetime:
-        """Parse the time; raises UsageError."""
-        return parse_instant(value) if isinstance(value, str) else value
-
-
-class WordsParam(Param):
-    """Names separated by commas."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: object, ctx: object) -> tuple[str, ...]:
-        """Split the names."""
-        if isinstance(value, tuple):
-            return value
-        return tuple(word.strip() for word in clean(str(value)).split(",") if word.strip())
-
-
-class StatusParam(Param):
-    """Statuses separated by commas; `waiting` matches both waiting statuses.
-
-    With `paused`, that name is allowed too: jobs of any status may be paused.
-    """
-
-    name = "status"
-
-    def __init__(self, *, paused: bool = False) -> None:
-        self._paused = paused
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete the last status."""
+    def complete(_: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
         before, comma, last = incomplete.rpartition(",")
-        names = (WAITING, *((PAUSED,) if self._paused else ()), *Status)
-        return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(last)]
+        return [
+            CompletionItem(f"{before}{comma}{word}", help=help)
+            for word, help in words.items()
+            if word.startswith(last)
+        ]
 
-    def convert(self, value: Any, param: object, ctx: object) -> tuple[str, ...]:
-        """Parse the statuses; raises UsageError with the allowed values."""
-        if isinstance(value, tuple):
-            return value
-        statuses: list[str] = []
-        for word in str(value).split(","):
-            name = word.strip().lower().replace("-", "_").replace(" ", "_")
-            if name == WAITING:
-                statuses += [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
-            elif name in list(Status):
-                statuses.append(Status(name))
-            elif self._paused and name == PAUSED:
-                statuses.append(PAUSED)
-            else:
-                paused = f"{PAUSED}, " if self._paused else ""
-                raise UsageError(
-                    f"unknown status {word.strip()!r}; available: {WAITING}, {paused}"
-                    f"{', '.join(Status)}"
-                )
-        return tuple(statuses)
+    return complete
 
 
-class TextParam(Param):
-    """Text without characters that the database cannot store; `-` reads it from stdin."""
+def _complete_repo(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    """Complete the registered repositories, and paths."""
+    from click.shell_completion import CompletionItem
 
-    name = "text"
-
-    def __init__(self, *, stdin: bool = False) -> None:
-        self._stdin = stdin
-
-    def convert(self, value: Any, param: object, ctx: object) -> str:
-        """Clean the text."""
-        return read_stdin() if self._stdin and value == "-" else str(clean(str(value)))
+    if incomplete.startswith((".", "/", "~")):
+        return [CompletionItem(incomplete, type="dir")]
+    return _stored("repo")(ctx, incomplete)
 
 
-class AgentParam(TextParam):
-    """Name of an agent."""
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete the configured agents."""
-        return _completions(ctx, "agent", incomplete)
-
-
-class RepoParam(TextParam):
-    """Name, path or URL of a repository."""
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete the registered repositories, and paths."""
-        from click.shell_completion import CompletionItem
-
-        if incomplete.startswith((".", "/", "~")):
-            return [CompletionItem(incomplete, type="dir")]
-        return _completions(ctx, "repo", incomplete)
+def _parents(text: str) -> tuple[int, ...]:
+    """Parse jobs by number, separated by commas."""
+    numbers = []
+    for name in text.split(","):
+        if (number := job_number(name)) is None:
+            shown = name.strip()[:60]
+            raise UsageError(f"--after: {shown!r} is not a job; use D-142 or D-1,D-2")
+        numbers.append(number)
+    return tuple(numbers)
 
 
-class JsonParam(Param):
-    """A JSON object, or `@FILE`."""
-
-    name = "json"
-
-    def __init__(self, option: str = "--payload") -> None:
-        self._option = option
-
-    def convert(self, value: Any, param: object, ctx: object) -> dict[str, Any]:
-        """Parse the object; raises UsageError."""
-        if isinstance(value, dict):
-            return value
-        text = str(value)
-        origin = self._option
-        if text.startswith("@"):
-            origin = text[1:]
-            text = read_text(Path(origin))
-        return json_object(text, origin)
+def _job_or_question(text: str) -> tuple[JobRef, int | None]:
+    """Parse a job, or a question of it; the ordinal of a job is None."""
+    name, slash, number = text.rpartition("/")
+    if name and slash and number.isdecimal():
+        return parse_question(text)
+    return parse_job(text), None
 
 
-class PairParam(Param):
-    """A pair `key=value`; the value is parsed as JSON if possible, otherwise it is text."""
-
-    name = "key=value"
-
-    def convert(self, value: Any, param: object, ctx: object) -> tuple[str, Any]:
-        """Parse the pair; raises UsageError."""
-        if isinstance(value, tuple):
-            return value
-        key, equals, text = str(value).partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"{value!r} is not key=value; example: --override call_timeout=60")
-        try:
-            return clean(key.strip()), json.loads(text)
-        except (ValueError, RecursionError):
-            return clean(key.strip()), clean(text)
+def _extension(text: str) -> float:
+    """Parse a duration, or `never` for infinity."""
+    if text.strip().lower() == "never":
+        return float("inf")
+    try:
+        return parse_duration(text)
+    except UsageError as error:
+        raise UsageError(f"{error}, or never") from None
 
 
-class TextPairParam(Param):
-    """A pair `key=value`; the value is text."""
+def words(text: str) -> tuple[str, ...]:
+    """Split names that commas separate."""
+    return tuple(word.strip() for word in clean(text).split(",") if word.strip())
 
-    name = "key=value"
 
-    def convert(self, value: Any, param: object, ctx: object) -> tuple[str, str]:
-        """Parse the pair; raises UsageError."""
-        if isinstance(value, tuple):
-            return value
-        key, equals, text = str(value).partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"{value!r} is not key=value; example: --param days=7")
-        return clean(key.strip()), clean(text)
+def _statuses(names: Sequence[str], text: str) -> tuple[str, ...]:
+    """Parse statuses that commas separate; `waiting` matches both waiting statuses."""
+    statuses: list[str] = []
+    for word in text.split(","):
+        name = word.strip().lower().replace("-", "_").replace(" ", "_")
+        if name not in names:
+            raise UsageError(f"unknown status {word.strip()!r}; available: {', '.join(names)}")
+        if name == WAITING:
+            statuses += [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
+        else:
+            statuses.append(name if name == PAUSED else Status(name))
+    return tuple(statuses)
+
+
+def _status(*others: str) -> Parsed:
+    """Return the type of statuses and `others`."""
+    names = (WAITING, *others, *Status)
+    return Parsed("status", partial(_statuses, names), last_word(dict.fromkeys(names)))
+
+
+def _text(text: str) -> str:
+    """Remove characters that the database cannot store."""
+    return str(clean(text))
+
+
+def _json(option: str, text: str) -> dict[str, Any]:
+    """Parse a JSON object, or `@FILE`."""
+    if not text.startswith("@"):
+        return json_object(text, option)
+    return json_object(read_text(Path(text[1:])), text[1:])
+
+
+def json_param(option: str) -> Parsed:
+    """Return the type of the JSON object of an option."""
+    return Parsed("json", partial(_json, option))
+
+
+def _text_pair(example: str, text: str) -> tuple[str, str]:
+    """Parse a pair `key=value`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"{text!r} is not key=value; example: {example}")
+    return clean(key.strip()), clean(value)
+
+
+def pair(text: str) -> tuple[str, Any]:
+    """Parse a pair `key=value`; the value is parsed as JSON if possible, otherwise it is text."""
+    key, value = _text_pair("--override call_timeout=60", text)
+    try:
+        return key, json.loads(value)
+    except (ValueError, RecursionError):
+        return key, value
 
 
 def json_object(text: str, origin: str) -> dict[str, Any]:
@@ -348,24 +236,78 @@ def read_stdin() -> str:
     return str(clean(sys.stdin.buffer.read().decode("utf-8", "replace")))
 
 
-JOB = JobParam()
-PARENTS = ParentsParam()
-QUESTION = QuestionParam()
-JOB_OR_QUESTION = JobOrQuestionParam()
-DURATION = DurationParam()
-REMINDER_DELAY = DurationParam(most=86_400.0)
-EXTENSION = ExtensionParam()
-INSTANT = InstantParam()
-STATUS = StatusParam()
-STATUS_OR_PAUSED = StatusParam(paused=True)
-WORDS = WordsParam()
-TEXT = TextParam()
-AGENT = AgentParam()
-REPO = RepoParam()
-TEXT_OR_STDIN = TextParam(stdin=True)
-JSON = JsonParam()
-PAIR = PairParam()
-TEXT_PAIR = TextPairParam()
+JOB = Parsed("job", parse_job, _stored("job"))
+"""A job: `D-142`, `142`, an id or its prefix."""
+JOB_OF = Parsed("job", lambda text: _job_or_question(text)[0], _stored("job"))
+"""A job, or a question of it, for a command that changes nothing."""
+PARENTS = Parsed("jobs", _parents)
+QUESTION = Parsed("question", parse_question, _stored("question"))
+"""A question `D-142/2`; the ordinal of a bare job is None."""
+JOB_OR_QUESTION = Parsed("job", _job_or_question, _stored("job"))
+DURATION = Parsed("duration", parse_duration)
+"""A duration such as `90s`, `10m`, `2h` or `1d`, in seconds."""
+REMINDER_DELAY = Parsed("duration", partial(parse_duration, most=86_400.0))
+EXTENSION = Parsed("duration", _extension)
+INSTANT = Parsed("time", parse_instant)
+"""An ISO 8601 time."""
+STATUS = _status()
+STATUS_OR_PAUSED = _status(PAUSED)
+"""A status, or that of jobs that are paused, whatever their status."""
+TEXT = Parsed("text", _text)
+AGENT = Parsed("text", _text, _stored("agent"))
+REPO = Parsed("text", _text, _complete_repo)
+"""Name, path or URL of a repository."""
+TEXT_OR_STDIN = Parsed("text", lambda text: read_stdin() if text == "-" else _text(text))
+JSON = json_param("--payload")
+PAIR = Parsed("key=value", pair)
+TEXT_PAIR = Parsed("key=value", partial(_text_pair, "--param days=7"))
+
+
+def together(*options: Option) -> Option:
+    """Return a decorator that adds several parameters to a command, in this order."""
+
+    def add(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def limit_option(rows: str, default: int = 50, most: int = 1000) -> Option:
+    """Return the option for the number of rows to list."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, most),
+        metavar="N",
+        default=default,
+        show_default=True,
+        help=f"Maximum number of {rows} to list.",
+    )
+
+
+class TargetOption(click.Option):
+    """An option whose help has the notations of the channels that are installed."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the names and the help of the option."""
+        from draftsman.channels.targets import target_forms
+
+        record = super().get_help_record(ctx)
+        return None if record is None else (record[0], f"{record[1]}: {target_forms()}.")
+
+
+def notify_option(purpose: str) -> Option:
+    """Return the option for the targets of messages."""
+    return click.option(
+        "--notify",
+        type=TEXT,
+        multiple=True,
+        metavar="TARGET",
+        cls=TargetOption,
+        help=f"{purpose}; repeatable",
+    )
+
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 """The option of commands that ask before they destroy."""

@@ -62,7 +62,7 @@ class ForgeChannel(Channel):
 
     async def send(self, message: Message) -> SendResult:
         """Post a comment."""
-        return await self._post(message, render(message))
+        return await self._post(message, render(message, self._limit(message)))
 
     async def find(self, message: Message) -> SendResult | None:
         """Search the comments since the message for its marker; an edit is idempotent."""
@@ -86,7 +86,8 @@ class ForgeChannel(Channel):
             discussion = self._discussion(message)
             comment = await discussion.get(ref)
             marker = marker_of(comment.body) or message.marker
-            text = with_marker(render(message), marker, self._limit(message))
+            limit = self._limit(message)
+            text = with_marker(render(message, limit), marker, limit)
             if text != comment.body:
                 await discussion.edit(ref, text)
         except Failure as error:

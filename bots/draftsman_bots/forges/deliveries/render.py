@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from draftsman.deliveries.delivery import File, Message
-from draftsman.deliveries.documents.builder import build_document
-from draftsman.deliveries.documents.document import Action, Step
+from draftsman.deliveries.documents.builder import build_document, full_at
+from draftsman.deliveries.documents.document import Step
 from draftsman.deliveries.documents.markdown import print_markdown
+from draftsman.deliveries.documents.plain import to_answer
 from draftsman.forges import untrusted_text
 from draftsman.forges.untrusted_text import ZERO_WIDTH
 from draftsman.formats.truncation import truncate
@@ -76,9 +77,11 @@ def render_file(job: str, file: File) -> str:
     return f"{job}: {name}\n\n{summary}\n\n{fenced(text, kind)}\n\n</details>"
 
 
-def render(message: Message) -> str:
-    """Return the text of a comment."""
-    return print_markdown(build_document(message), CommentMarkup(message.target))
+def render(message: Message, limit: int) -> str:
+    """Return the text of a comment, which has room for its marker within the limit."""
+    most = limit - len(with_marker("", message.marker, 0))
+    markup = CommentMarkup(message.target)
+    return print_markdown(build_document(message), markup, full_at(message), most, len)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +94,15 @@ class CommentMarkup:
 
     def block(self, text: str, most: int) -> str:
         """Return an inert text."""
-        return plain(text, most)
+        return plain(text, _room(text, most))
 
     def line(self, text: str, most: int) -> str:
         """Return an inert line."""
-        return line(text, most)
+        return line(text, _room(text, most))
 
     def code(self, text: str, most: int, language: str) -> str:
         """Return a block of code."""
-        return fenced(plain(text, most), language)
+        return fenced(plain(text, _room(text, most)), language)
 
     def link(self, url: str) -> str:
         """Return the URL, except that of the issue itself."""
@@ -113,20 +116,19 @@ class CommentMarkup:
 
     def mention(self, person: Person) -> str:
         """Return a mention of an account of this forge, or the name."""
-        table, _, login = person.ids.get("forge", "").partition(":")
-        is_here = login and table == self.target.partition("/")[0].casefold()
-        return f"@{login}" if is_here else line(person.name, 100)
+        here = f"{self.target.partition('/')[0].casefold()}:"
+        logins = (id.removeprefix(here) for id in person.accounts("forge") if id.startswith(here))
+        login = next(logins, "")
+        return f"@{login}" if login else line(person.name, 100)
 
     def step(self, step: Step) -> str:
         """Return how to answer in a comment, or the command."""
-        name = step.command
-        match step.action:
-            case Action.APPROVE:
-                return f"to answer, comment `/approve {name}`, or `/deny {name}` and a reason"
-            case Action.ANSWER if not step.choices:
-                return f"to answer, comment `/answer {name}` and your answer"
-            case Action.ANSWER:
-                free = " or your own text" if step.freeform else ""
-                return f"to answer, comment `/answer {name}` and the number of a choice{free}"
-            case _:
-                return f"`{step.command}`"
+        if not step.is_answer:
+            return f"`{step.command}`"
+        answer = f"`/answer {step.command}` and "
+        return to_answer(step, "comment", command=f"/{{}} {step.command}", answer=answer)
+
+
+def _room(text: str, most: int) -> int:
+    """Return the length of an inert text, which what makes it inert does not cut off."""
+    return 2 * most if len(text) <= most else most

@@ -6,16 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 
-from draftsman.errors import DraftsmanError
 from draftsman_bots.conversation.parser import ParsedText, parse_slack
 from draftsman_bots.conversation.requests import JobRequest
 from draftsman_bots.slack.commands.text_dispatch import dispatch_text
-from draftsman_bots.slack.ephemeral import (
-    Reply,
-    error_reply,
-    is_retryable,
-    send_ephemeral,
-)
+from draftsman_bots.slack.ephemeral import Reply, reply_of, send_ephemeral
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.payloads.payloads import PAYLOAD, readable_text
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
@@ -48,18 +42,17 @@ def register(app: AsyncApp, ctx: BotContext) -> None:
 
 async def on_command(ctx: BotContext, command: SlashCommand) -> Reply | None:
     """Execute a command; raises errors that Slack or the user can retry."""
+    return await reply_of(_execute(ctx, command))
+
+
+async def _execute(ctx: BotContext, command: SlashCommand) -> Reply | None:
     target = job_target(command.channel, "", command.user.id)
     origin = RequestOrigin(command.key, target, command)
     parsed = parse_slack(readable_text(command.text))
-    try:
-        reply = await dispatch_text(ctx, command.user, command.channel, origin, parsed)
-        if _submits_job(parsed, reply):
-            ctx.background.spawn(_notify_if_absent(ctx, command))
-        return reply
-    except DraftsmanError as error:
-        if is_retryable(error):
-            raise
-        return error_reply(error)
+    reply = await dispatch_text(ctx, command.user, command.channel, origin, parsed)
+    if _submits_job(parsed, reply):
+        ctx.background.spawn(_notify_if_absent(ctx, command))
+    return reply
 
 
 def _submits_job(parsed: ParsedText, reply: Reply | None) -> bool:

@@ -61,7 +61,7 @@ async def dispatch_text(
             return await schedules.propose(ctx, actor, channel, user.id, request)
     name = parsed.command.name if parsed.command else ""
     if name in job_commands.READ:
-        return await job_commands.READ[name](ctx, parsed)
+        return await job_commands.READ[name](ctx, ctx.rt.seen_by(actor), parsed)
     if name == "template":
         result = await templates.run_template(ctx, actor, origin, parsed.text)
         return result if isinstance(result, Reply) else await _submission_reply(ctx, result, origin)

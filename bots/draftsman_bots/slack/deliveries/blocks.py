@@ -6,12 +6,13 @@ The limits are those of Slack's block and element reference.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
 from draftsman.deliveries.documents.document import Text
 from draftsman.formats.truncation import utf16_length
-from draftsman_bots.slack.deliveries.mrkdwn import code, escape_chunks, escape_truncated
+from draftsman_bots.slack.deliveries.mrkdwn import MAX_TEXT, code, escape_chunks, escape_truncated
 from draftsman_bots.text import break_fences, truncate
 
 Block = dict[str, Any]
@@ -23,7 +24,6 @@ PLACEHOLDER: Final = 150
 MAX_OPTIONS: Final = 100
 MAX_BUTTONS: Final = 5
 """Choices that are shown as buttons; more are shown as a select."""
-TRUNCATED_NOTICE: Final = "… (truncated; the full text is shown in a terminal)"
 EMPTY: Final = "\u2013"
 """Replacement for empty text, which Slack rejects."""
 
@@ -33,16 +33,14 @@ def section(text: str) -> Block:
     return {"type": "section", "text": _mrkdwn(text)}
 
 
-def paragraphs(text: str | Text, max_sections: int = 4) -> list[Block]:
-    """Return user text in sections, with a notice if more than `max_sections` are needed."""
+def paragraphs(text: str | Text, max_sections: int, notice: str) -> list[Block]:
+    """Return user text in sections, with any notice if more than `max_sections` are needed."""
     spans = (text,) if isinstance(text, str) else text
     safe = tuple(break_fences(span) if isinstance(span, str) else span for span in spans)
     sections = [section(piece) for piece in escape_chunks(safe) if piece.strip()]
-    return (
-        sections
-        if len(sections) <= max_sections
-        else [*sections[:max_sections], context(TRUNCATED_NOTICE)]
-    )
+    if len(sections) <= max_sections:
+        return sections
+    return [*sections[:max_sections], *contexts(notice)]
 
 
 def code_block(text: str) -> Block:
@@ -53,6 +51,12 @@ def code_block(text: str) -> Block:
 def context(*texts: str) -> Block:
     """Return a context block of escaped mrkdwn; at most ten texts."""
     return {"type": "context", "elements": [_mrkdwn(text) for text in texts if text][:10]}
+
+
+def contexts(*texts: str) -> list[Block]:
+    """Return context blocks of any number of texts."""
+    shown = [text for text in texts if text]
+    return [context(*shown[start : start + 10]) for start in range(0, len(shown), 10)]
 
 
 def actions(elements: Sequence[Block], block_id: str | None = None) -> Block:
@@ -131,7 +135,12 @@ def plain_text(text: str, max_length: int) -> Block:
     }
 
 
-def bold(text: str, max_length: int = 500) -> str:
+def is_code_cut(text: str) -> bool:
+    """Return whether a code block does not have the whole text, which escapes lengthen."""
+    return utf16_length(code(text, sys.maxsize)) > MAX_TEXT
+
+
+def bold(text: str, max_length: int = 2500) -> str:
     """Return user text in bold, on one line."""
     return f"*{escape_truncated(' '.join(text.split()), max_length) or EMPTY}*"
 

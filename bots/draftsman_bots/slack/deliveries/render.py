@@ -16,6 +16,7 @@ from typing import Final
 from draftsman.deliveries.delivery import Message
 from draftsman.deliveries.documents.builder import (
     build_document,
+    full_at,
     question_choices,
     question_controls,
 )
@@ -41,9 +42,11 @@ from draftsman.deliveries.documents.document import (
     Quote,
     Step,
     Text,
+    descriptions_at,
     elsewhere,
     fit,
     more_items,
+    read_at,
     truncate_spans,
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
@@ -60,8 +63,10 @@ from draftsman_bots.slack.deliveries.blocks import (
     button,
     code_block,
     context,
+    contexts,
     external_select,
     fits,
+    is_code_cut,
     option,
     paragraphs,
     section,
@@ -146,6 +151,7 @@ def render(
         partial(print_blocks, topic=topic, replies=replies, reactions=reactions),
         fits,
         lambda block: block["type"] == "actions",
+        full_at(message),
     )
     return Rendered(render_plain_text(message, replies=replies), blocks)
 
@@ -170,13 +176,13 @@ def print_blocks(
     blocks: list[Block] = []
     for is_note, group in groupby(parts, lambda part: isinstance(part, Note)):
         if is_note:
-            texts = [part.text for part in group if isinstance(part, Note)]
-            blocks.append(context(*(printer.text(text) for text in texts)))
+            texts = [text for part in group for text in printer.note(part)]
+            blocks += contexts(*map(printer.text, texts))
         else:
             for part in group:
                 blocks += printer.blocks(part)
-                if notice := elsewhere(part):
-                    blocks.append(context(printer.text(notice)))
+                if notice := elsewhere(part, cut=isinstance(part, Code) and is_code_cut(part.text)):
+                    blocks += contexts(printer.text(notice))
     return blocks
 
 
@@ -205,9 +211,15 @@ class _Printer:
         self._reactions = reactions
         self._choices = choices
 
-    def text(self, text: Text, most: int = SHORT) -> str:
-        """Return a text as mrkdwn."""
-        return mention_spans(self._with_steps(text), most)
+    def text(self, text: Text) -> str:
+        """Return a short text as mrkdwn."""
+        return mention_spans(truncate_spans(self._with_steps(text), SHORT, utf16_length))
+
+    def note(self, part: Part) -> Iterator[Text]:
+        """Yield the text of a note, and where to read what is cut off."""
+        if isinstance(part, Note):
+            yield part.text
+            yield elsewhere(part)
 
     def blocks(self, part: Part) -> Iterator[Block]:
         """Yield the blocks of a part that is no note."""
@@ -218,18 +230,19 @@ class _Printer:
                 yield section(f"{mark.emoji_code} *{name}*{named}{asks}")
             case Paragraph(text, most):
                 words = truncate_spans(self._with_steps(text), most, utf16_length)
-                yield from paragraphs(words, 5)
-            case Quote(text, most):
-                yield from paragraphs(truncate(text, most), 6)
+                yield from paragraphs(words, 5, self._cut(part.full))
+            case Quote(text, most, full):
+                yield from paragraphs(truncate(text, most), 6, self._cut(full))
             case Code(text, most):
                 yield code_block(truncate(text, most))
-            case Choices(items):
-                yield from paragraphs(_described(items), 3)
-            case Items(items):
+            case Choices(items, full):
+                described = _described(items)
+                yield from paragraphs(described, 3, self._cut(full))
+                yield from contexts("" if described else self.text(descriptions_at(part)))
+            case Items(items, full=full):
                 lines = tuple(span for item in items for span in ("\n", "• ", *item))
-                yield from paragraphs(self._with_steps(lines[1:]), 6)
-                if more := more_items(part, len(items)):
-                    yield context(self.text(more))
+                yield from paragraphs(self._with_steps(lines[1:]), 6, self._cut(full))
+                yield from contexts(self.text(more_items(part, len(items))))
             case Addressees(people):
                 yield section(f"For {_mentions(people)}")
             case Controls(items):
@@ -240,15 +253,17 @@ class _Printer:
     def _small(self, part: Part) -> Iterator[Block]:
         match part:
             case Facts():
-                yield context(*(self.text(item) for item in part.all))
+                yield from contexts(*map(self.text, part.all))
             case Footer(items):
-                if hint := self._reactions_hint(items):
-                    yield context(hint)
-                yield context(*(self.text(item) for item in items))
+                yield from contexts(self._reactions_hint(items))
+                yield from contexts(*map(self.text, items))
             case InFile(what):
                 yield context(f"{what} is a file in this thread.")
             case Note(text):
                 yield context(self.text(text))
+
+    def _cut(self, full: Command | None) -> str:
+        return self.text(read_at(full))
 
     def _with_steps(self, text: Text) -> Text:
         """Return a text that says how to take its steps in Slack."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.entities.questions import INBOX
 from draftsman.errors import NotPermitted
 from draftsman.people.policy import Verb
 from draftsman_bots.slack.home import modal_views
@@ -67,14 +66,14 @@ async def _publish(ctx: BotContext, user: SlackUser, actor: Actor | None) -> Non
 
 async def _open_questions(ctx: BotContext, actor: Actor) -> list[Question]:
     """Return the open questions that this person may answer."""
-    rows = await ctx.rt.questions.open(limit=MAX_SCANNED, fold_for=actor)
-    questions = INBOX.visible(rows, actor)
+    questions = await ctx.rt.seen_by(actor).questions.open(limit=MAX_SCANNED, fold_for=actor)
     return [question for question in questions if await may_answer(ctx, actor, question)]
 
 
 async def _own_jobs(ctx: BotContext, actor: Actor) -> OwnJobs:
     """Return this person's newest jobs from any channel, and the permitted actions."""
-    page = await ctx.rt.read_model.page(invoker=actor.voter, limit=modal_views.HOME_JOBS + 1)
+    rt = ctx.rt.seen_by(actor)
+    page = await rt.read_model.page(invoker=actor.voter, limit=modal_views.HOME_JOBS + 1)
     allowed = [verb for verb in (Verb.CANCEL, Verb.RETRY) if _is_permitted(ctx, actor, verb)]
     return OwnJobs(page.jobs, frozenset(allowed), page.scanned_to is not None)
 

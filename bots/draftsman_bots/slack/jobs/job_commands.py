@@ -20,6 +20,7 @@ from draftsman_bots.slack.ephemeral import Reply
 if TYPE_CHECKING:
     from draftsman.jobs.details.wait_reason import WaitReason
     from draftsman.jobs.job import Job
+    from draftsman.runtime import Runtime
     from draftsman_bots.conversation.parser import ParsedText
     from draftsman_bots.slack.context import BotContext
 
@@ -27,9 +28,9 @@ MAX_LISTED: Final = 10
 """Jobs that a list shows."""
 
 
-async def list_jobs(ctx: BotContext, command: ParsedText) -> Reply:
+async def list_jobs(ctx: BotContext, rt: Runtime, command: ParsedText) -> Reply:
     """Return the newest jobs."""
-    jobs = await ctx.rt.read_model.jobs(limit=MAX_LISTED)
+    jobs = await rt.read_model.jobs(limit=MAX_LISTED)
     if not jobs:
         return Reply(f"No jobs yet. Start one: `{ctx.settings.command} fix TEXT`")
     lines = [
@@ -40,11 +41,11 @@ async def list_jobs(ctx: BotContext, command: ParsedText) -> Reply:
     return Reply("\n".join(lines))
 
 
-async def _status(ctx: BotContext, command: ParsedText) -> Reply:
+async def _status(ctx: BotContext, rt: Runtime, command: ParsedText) -> Reply:
     if not command.ref:
-        return await list_jobs(ctx, command)
-    job = await _job(ctx, command)
-    reason = await ctx.rt.read_model.why(job.number)
+        return await list_jobs(ctx, rt, command)
+    job = await _job(rt, command)
+    reason = await rt.read_model.why(job.number)
     hint = "".join(
         part if isinstance(part, str) else chat_command(part) for part in reason.next_spans
     )
@@ -53,11 +54,11 @@ async def _status(ctx: BotContext, command: ParsedText) -> Reply:
     return Reply(f"{heading}\n{text}\n{escape_truncated(hint)}")
 
 
-async def _show(ctx: BotContext, command: ParsedText) -> Reply:
-    job = await _job(ctx, command)
-    reason = await ctx.rt.read_model.why(job.number)
-    runs = await ctx.rt.read_model.runs(job.number)
-    questions = await ctx.rt.questions.open(job.number)
+async def _show(_: BotContext, rt: Runtime, command: ParsedText) -> Reply:
+    job = await _job(rt, command)
+    reason = await rt.read_model.why(job.number)
+    runs = await rt.read_model.runs(job.number)
+    questions = await rt.questions.open(job.number)
     invoker = mention(ActorRef(job.invoker_id, job.invoker_display_name or ""))
     run_count = counted(len(runs), "run")
     lines = [
@@ -74,11 +75,11 @@ async def _show(ctx: BotContext, command: ParsedText) -> Reply:
     return Reply(text, [section(text), _controls(job)])
 
 
-async def _job(ctx: BotContext, command: ParsedText) -> Job:
+async def _job(rt: Runtime, command: ParsedText) -> Job:
     if not command.ref:
         raise UsageError(f"a job is required: {command.verb} D-142; see: list")
     ref, _ = parse_question(command.ref)
-    return await ctx.rt.read_model.job(await ctx.rt.read_model.resolve(ref))
+    return await rt.read_model.job(await rt.read_model.resolve(ref))
 
 
 def _status_text(reason: WaitReason) -> str:

@@ -16,7 +16,7 @@ from draftsman_bots.slack.controls import CONTROLS, parse_ref, row_and_text
 from draftsman_bots.slack.deliveries.blocks import MAX_OPTIONS, context
 from draftsman_bots.slack.deliveries.render import Topic
 from draftsman_bots.slack.deliveries.render import options as question_options
-from draftsman_bots.slack.ephemeral import Reply, error_reply, is_retryable, send_ephemeral, spoken
+from draftsman_bots.slack.ephemeral import Reply, error_reply, is_retryable, send_once, spoken
 from draftsman_bots.slack.home import home, modal_views
 from draftsman_bots.slack.home.modal_views import open_modal
 from draftsman_bots.slack.ids import AnswerValue
@@ -66,8 +66,7 @@ async def on_action(ctx: BotContext, click: BlockAction) -> None:
         if is_retryable(error):
             raise
         reply = error_reply(error)
-    if reply is not None and ctx.background.first((click.key, reply.text)):
-        send_ephemeral(ctx, click.reply_target, reply)
+    send_once(ctx, click.key, click.reply_target, reply)
 
 
 async def on_options(ctx: BotContext, request: OptionsRequest) -> list[dict[str, Any]]:
@@ -76,8 +75,8 @@ async def on_options(ctx: BotContext, request: OptionsRequest) -> list[dict[str,
     if ref is None:
         return []
     try:
-        await authorize(ctx, request.user)
-        question = await ctx.rt.questions.get(ref.job, ref.question)
+        actor = await authorize(ctx, request.user)
+        question = await ctx.rt.seen_by(actor).questions.get(ref.job, ref.question)
     except DraftsmanError as error:
         if is_retryable(error):
             raise

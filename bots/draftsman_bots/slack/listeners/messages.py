@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.target import parse as parse_target
-from draftsman.errors import DraftsmanError
 from draftsman.ids import job_name
 from draftsman_bots.conversation.parser import DECISIONS, ParsedText, parse_slack
 from draftsman_bots.conversation.requests import MODES, JobRequest
@@ -19,12 +18,7 @@ from draftsman_bots.conversation.resolution import Outcome, Resolved
 from draftsman_bots.slack.commands.text_dispatch import dispatch_text, duplicate_reply
 from draftsman_bots.slack.deliveries.blocks import section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
-from draftsman_bots.slack.ephemeral import (
-    Reply,
-    error_reply,
-    is_retryable,
-    send_ephemeral,
-)
+from draftsman_bots.slack.ephemeral import Reply, reply_of, send_ephemeral
 from draftsman_bots.slack.jobs import thread_messages
 from draftsman_bots.slack.payloads.payloads import MessageChange, MessageEvent, parse_message
 from draftsman_bots.slack.people.access import authorize_person
@@ -63,13 +57,7 @@ async def on_message(ctx: BotContext, body: dict[str, Any], bot: str) -> None:
     if event is None:
         _log.debug("ignored a message that was not written by a person")
         return
-    try:
-        reply = await _route(ctx, event)
-    except DraftsmanError as error:
-        if is_retryable(error):
-            raise
-        reply = error_reply(error)
-    _send_reply(ctx, event, reply)
+    _send_reply(ctx, event, await reply_of(_route(ctx, event)))
 
 
 async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, notify: bool) -> None:
@@ -81,17 +69,16 @@ async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, no
     event = parse_message(body, bot)
     if event is None or not event.thread:
         return
-    try:
-        found = await thread_replies.resolve_message(ctx, event)
-        if found is None or found.resolved.outcome in NOT_BACKFILLED:
-            return
-        reply = await thread_replies.reply_to(ctx, event, found)
-    except DraftsmanError as error:
-        if is_retryable(error):
-            raise
-        reply = error_reply(error)
+    reply = await reply_of(_answer(ctx, event))
     if notify:
         _send_reply(ctx, event, reply)
+
+
+async def _answer(ctx: BotContext, message: MessageEvent) -> Reply | None:
+    found = await thread_replies.resolve_message(ctx, message)
+    if found is None or found.resolved.outcome in NOT_BACKFILLED:
+        return None
+    return await thread_replies.reply_to(ctx, message, found)
 
 
 def _send_reply(ctx: BotContext, message: MessageEvent, reply: Reply | None) -> None:

@@ -123,7 +123,7 @@ class LiveCalls:
 
     async def may_start(self, channel: str) -> bool:
         """Return whether a stream can be started now; it takes a token."""
-        return await self._live.consume_tokens(self._limits(START, channel)) is None
+        return await self._live.limits.consume(self._limits(START, channel)) is None
 
     async def append(
         self, channel: str, ts: str, chunks: list[dict[str, str]]
@@ -166,7 +166,7 @@ class LiveCalls:
     async def _call(
         self, method: str, channel: str, call: Callable[[], Awaitable[Any]]
     ) -> Data | LiveRefusal:
-        if await self._live.consume_tokens(self._limits(method, channel)) is not None:
+        if await self._live.limits.consume(self._limits(method, channel)) is not None:
             return LiveRefusal.LATER
         result = await self._attempt(method, channel, call)
         return LiveRefusal.LATER if isinstance(result, Unconfirmed) else result
@@ -180,16 +180,16 @@ class LiveCalls:
         code = result.error if isinstance(result, SlackRefusal) else ""
         if not code:
             if result.http_status is not None:
-                await self._live.pause(f"slack#{method}", NO_CODE_PAUSE, str(result))
+                await self._live.limits.pause(f"slack#{method}", NO_CODE_PAUSE, str(result))
             return LiveRefusal.LATER
         if code in RATE_LIMITS or result.http_status == 429:
             bucket = f"slack#{method}:{channel}" if method == STATUS else f"slack#{method}"
-            await self._live.pause(bucket, result.retry_after or 1.0, str(result))
+            await self._live.limits.pause(bucket, result.retry_after or 1.0, str(result))
             return LiveRefusal.LATER
         if code in METHOD:
             return await self._turn_off(method, "", result)
         if code in ACCOUNT:
-            await self._live.pause(f"slack#{method}", ACCOUNT_PAUSE, str(result))
+            await self._live.limits.pause(f"slack#{method}", ACCOUNT_PAUSE, str(result))
             return LiveRefusal.LATER
         if code in OVER and method != START:
             return LiveRefusal.OVER
@@ -205,7 +205,7 @@ class LiveCalls:
     async def _turn_off(self, method: str, channel: str, failure: Failure) -> LiveRefusal:
         """Try the method again in a day, in the channel or everywhere."""
         bucket = f"slack#{method}:{channel}" if channel else f"slack#{method}"
-        await self._live.pause(bucket, OFF, str(failure))
+        await self._live.limits.pause(bucket, OFF, str(failure))
         where = f"in {channel}" if channel else "in all channels"
         self._health.note(bucket, f"not used {where} for a day: {failure}", OFF)
         return LiveRefusal.OFF

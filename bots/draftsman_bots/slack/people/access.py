@@ -213,9 +213,11 @@ async def may_answer(ctx: BotContext, actor: Actor, question: Question) -> bool:
     """Return whether a question is for this person, to show it or to send a reminder."""
     if actor.owner or actor.person is None:
         return actor.owner
-    invoker = (await ctx.rt.read_model.job(question.job)).invoker_id
+    job = await ctx.rt.read_model.job(question.job)
     is_approval = question.kind is QuestionKind.APPROVAL
-    approvers = ctx.rt.policy.eligible_people(question.approvers, invoker, approval=is_approval)
+    approvers = ctx.rt.policy.eligible_people(
+        question.approvers, job.invoker_id, approval=is_approval, repo=job.repo
+    )
     return actor.person in {person.name for person in approvers}
 
 

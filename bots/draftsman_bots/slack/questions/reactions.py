@@ -14,7 +14,7 @@ from draftsman_bots.slack.ephemeral import (
     Reply,
     error_reply,
     is_retryable,
-    send_ephemeral,
+    send_once,
     spoken,
 )
 from draftsman_bots.slack.payloads.payloads import EventPayload, ReplyTarget, Text, at
@@ -107,8 +107,7 @@ async def _on_reaction(ctx: BotContext, body: dict[str, Any], handle: Any) -> No
         if is_retryable(error):
             raise
         reply = error_reply(error)
-    if reply is not None and ctx.background.first((reaction.key, reply.text)):
-        send_ephemeral(ctx, ReplyTarget(reaction.user.id, reaction.channel, thread), reply)
+    send_once(ctx, reaction.key, ReplyTarget(reaction.user_id, reaction.channel, thread), reply)
 
 
 async def _question_of(ctx: BotContext, reaction: Reaction) -> tuple[Question, str] | None:

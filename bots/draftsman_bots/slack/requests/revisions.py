@@ -23,6 +23,7 @@ from draftsman_bots.slack.requests.template_form import template_form
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
     from draftsman.people.actor import Actor
+    from draftsman.runtime import Runtime
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import BlockAction, ViewSubmission
 
@@ -32,7 +33,7 @@ CHANGES: Final = "Changes to this request:"
 async def open_form(ctx: BotContext, actor: Actor, click: BlockAction, number: int) -> None:
     """Open the form of a finished job's request; raises DraftsmanError."""
     ctx.rt.policy.check(actor, Verb.SUBMIT)
-    job = await _finished(ctx, number)
+    job = await _finished(ctx.rt.seen_by(actor), number)
     target = job_target(click.channel, click.thread or click.ts, click.user_id)
     view = await _template_view(ctx, job, target)
     if view is None:
@@ -54,7 +55,7 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     if not text:
         return {modal_views.TEXT: "Describe the work."}
     actor = await authorize_form(ctx, view.user, target)
-    job = await _finished(ctx, number)
+    job = await _finished(ctx.rt.seen_by(actor), number)
     original = job.ticket_text or job.ticket_title or ""
     if modal_views.is_too_long(original):
         text = f"{original}\n\n{CHANGES}\n{text}"
@@ -72,9 +73,9 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     return {}
 
 
-async def _finished(ctx: BotContext, number: int) -> Job:
+async def _finished(rt: Runtime, number: int) -> Job:
     """Return a finished job of an agent; raises NotFound and Refused."""
-    job = await ctx.rt.read_model.job(number)
+    job = await rt.read_model.job(number)
     if job.status not in TERMINAL:
         raise Refused(
             f"is {humanize(job.status)}; to change its work, reply in its thread", subject=job.name

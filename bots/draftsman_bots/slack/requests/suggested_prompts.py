@@ -64,11 +64,12 @@ async def _prompts(ctx: BotContext, actor: Actor) -> list[dict[str, str]]:
         if (definition := template.definition) is not None and len(prompts) < MAX_TEMPLATES:
             title = definition.description or f"Run the template {template.name}"
             prompts.append(_prompt(title, f"template {template.name}"))
-    page = await ctx.rt.read_model.page(invoker=actor.voter, limit=MAX_RECENT)
+    rt = ctx.rt.seen_by(actor)
+    page = await rt.read_model.page(invoker=actor.voter, limit=MAX_RECENT)
     for summary in page.jobs:
         if summary.type != AGENT_TYPE or len(prompts) == MAX_PROMPTS - 1:
             continue
-        job = await ctx.rt.read_model.job(summary.number)
+        job = await rt.read_model.job(summary.number)
         text = job.ticket_text or ""
         prompt = _prompt(f"Again: {job.ticket_title or text}", f"{job.mode} {text}")
         if job.template is None and 0 < len(text) <= MAX_TEXT and prompt not in prompts:

@@ -127,10 +127,10 @@ async def _submit(
     typed: bool = False,
 ) -> SubmittedJob | None:
     """Submit the job, or find the job with this key; None if that job's request differs."""
-    fields = {"key": origin.key, "external_event_id": origin.key}
-    request = await ctx.rt.templates.request(name, values, fields=fields, typed=typed)
-    targets = dict.fromkeys((*all_targets(ctx, origin.target), *request.notify))
-    request = request.model_copy(update={"notify": tuple(targets)})
+    targets = all_targets(ctx, origin.target)
+    request = await ctx.rt.templates.request(
+        name, values, event=origin.key, notify=targets, typed=typed
+    )
     return await submit_request(ctx, actor, origin, request)
 
 

@@ -220,7 +220,7 @@ async def list_schedules(ctx: BotContext, actor: Actor, text: str) -> Reply:
     """Return the schedules whose name contains the text."""
     schedules = [
         schedule
-        for schedule in await ctx.rt.schedules.all()
+        for schedule in await ctx.rt.seen_by(actor).schedules.all()
         if text.casefold() in schedule.name.casefold()
     ]
     if not schedules and text:

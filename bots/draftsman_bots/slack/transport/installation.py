@@ -86,7 +86,7 @@ class Installation:
         attempts = 0
 
         async def pause() -> None:
-            await self._delivery_sender.pause("slack", ACCOUNT_PAUSE, self._reason)
+            await self._delivery_sender.limits.pause("slack", ACCOUNT_PAUSE, self._reason)
 
         async def resume() -> None:
             losses = self._losses

@@ -118,7 +118,7 @@ async def test(app: App, board: str) -> None:
         "draftsman boards preview --sample --template '{job} completed: {summary}'",
     ),
 )
-@click.argument("job", type=params.JOB, required=False)
+@click.argument("job", type=params.JOB_OF, required=False)
 @click.option("--sample", is_flag=True, help="Use a sample result.")
 @click.option("--board", type=params.TEXT, help="Use the template of this board.")
 @click.option("--template", metavar="FILE|TEXT", type=params.TEXT, help="Use this template.")

@@ -12,7 +12,6 @@ from draftsman.deliveries.delivery import (
     DeliveryKind,
     File,
     Message,
-    RateLimit,
     Receipt,
     SendResult,
     Unconfirmed,
@@ -258,10 +257,6 @@ class TrelloChannel(Channel):
     def served(self) -> Sequence[str] | None:
         """Return None: all targets."""
         return None
-
-    def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Return no limits: the client limits all calls of the account."""
-        return ()
 
     def bucket(self, message: Message, failure: Failure) -> str:
         """Return the account's bucket for failures of the account, else the card's."""

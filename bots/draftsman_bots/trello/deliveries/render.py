@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
-from draftsman.deliveries.documents.builder import build_document
+from draftsman.deliveries.documents.builder import build_document, full_at
 from draftsman.deliveries.documents.document import LENGTH, Action, Step
 from draftsman.deliveries.documents.markdown import print_markdown
+from draftsman.deliveries.documents.plain import to_answer
 from draftsman.deliveries.message_text import job_outcome_text, status_text
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url
+from draftsman.formats.truncation import utf16_length
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
 from draftsman.text_template import fill
@@ -24,6 +26,8 @@ from draftsman_bots.trello.deliveries import markdown
 from draftsman_bots.trello.deliveries.markdown import escape_truncated, link, one_line
 from draftsman_bots.trello.deliveries.member_names import MemberNames, member_name
 
+ROOM: Final = 500
+"""Characters of a comment for its marker and a mention."""
 _NO_NAMES: Final[MemberNames] = {}
 
 
@@ -40,7 +44,9 @@ def render(
     """
     if message.kind is DeliveryKind.RESULT and template is not None:
         return fill(template, template_fields(message))
-    text = print_markdown(build_document(message), CardMarkup(names, checklist))
+    markup = CardMarkup(names, checklist)
+    most = markdown.MAX_COMMENT - ROOM
+    text = print_markdown(build_document(message), markup, full_at(message), most, utf16_length)
     to = names.get(str((message.payload or {}).get("to", "")))
     return f"@{to} {text}" if to and message.kind is DeliveryKind.NOTICE else text
 
@@ -60,11 +66,11 @@ class CardMarkup:
 
     def line(self, text: str, most: int) -> str:
         """Return an escaped line."""
-        return one_line(text, most)
+        return one_line(truncate(text, most), 2 * most)
 
     def code(self, text: str, most: int, language: str) -> str:
         """Return a block of code; Trello colors none."""
-        return markdown.code(text, most)
+        return markdown.code(truncate(text, most), 2 * most)
 
     def link(self, url: str) -> str:
         """Return a link, except to a card: the job is on it."""
@@ -83,7 +89,7 @@ class CardMarkup:
         """Return how to answer in a comment, or the command."""
         match step.action:
             case Action.APPROVE:
-                return "to answer, comment `approve`, or `deny` and a reason"
+                return to_answer(step, "comment")
             case Action.ANSWER:
                 checklist = ", or check an item of the checklist" if self.checklist else ""
                 return f"to answer, comment {_answer(step)}{checklist}"

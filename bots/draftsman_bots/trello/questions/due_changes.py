@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from draftsman.errors import Failure, NotPermitted, Refused, UsageError
+from draftsman.errors import CORRECTABLE, Failure
 from draftsman.formats.times import spelled_time
 from draftsman.ids import question_name
 from draftsman.people.actor import Actor
@@ -54,7 +54,7 @@ async def on_rescheduled(context: BotContext, board: BoardConfig, action: Action
         return await reply(context, action, first.job, actor, text, "not_extended")
     try:
         extended = await _extend(context, expiring, action.due, actor)
-    except (NotPermitted, Refused, UsageError) as error:
+    except CORRECTABLE as error:
         return await reply(context, action, first.job, actor, error_text(error), "rejected")
     adopted = replace(recorded, shown=action.due, replaced=action.due, changed=True)
     await cards.change_due_date(recorded, adopted)

@@ -115,17 +115,19 @@ async def template_request(
         raise UsageError(f"template {template_name} was removed")
     on_card = read_parameters(definition.properties, ticket)
     values = definition.parsed(on_card.values)
-    fields: dict[str, Any] = {
-        "key": episode.key,
-        "external_event_id": episode.key,
-        "subject_key": card_subject_key(episode.card),
-        "source_type": "ticket",
-    }
+    fields = {"subject_key": card_subject_key(episode.card), "source_type": "ticket"}
     fields |= {"url": ticket["url"]} if ticket["url"] and not definition.url else {}
     problems = dict(on_card.problems)
     if not problems:
         try:
-            request = await templates.request(template_name, values, fields=fields, chats=False)
+            request = await templates.request(
+                template_name,
+                values,
+                fields=fields,
+                event=episode.key,
+                notify=(card_target(episode.card),),
+                chats=False,
+            )
         except InvalidParameters as error:
             problems = await templates.problems(template, values)
             problems |= {name: "is required" for name in definition.required if name not in values}
@@ -133,14 +135,12 @@ async def template_request(
                 raise UsageError(str(error)) from None
     if problems:
         raise _missing(template_name, definition, problems)
-    update: dict[str, Any] = {
-        "notify": tuple(dict.fromkeys((card_target(episode.card), *request.notify)))
-    }
-    if request.type == AGENT_TYPE:
-        content = ticket | {"label": episode.label}
-        update["payload"] = request.payload | {"ticket": content}
-        update["labels"] = tuple((label["id"], label["name"]) for label in ticket["labels"])
-    return request.model_copy(update=update)
+    if request.type != AGENT_TYPE:
+        return request
+    content = ticket | {"label": episode.label}
+    labels = tuple((label["id"], label["name"]) for label in ticket["labels"])
+    payload = request.payload | {"ticket": content}
+    return request.model_copy(update={"payload": payload, "labels": labels})
 
 
 async def ask_once(

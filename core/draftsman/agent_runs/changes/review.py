@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from draftsman.agent_runs.changes.diff import diffstat
+from draftsman.agent_runs.changes.interdiff import interdiff
 from draftsman.questions.answer import Answer
-from draftsman.questions.question import Question, QuestionKind
+from draftsman.questions.question import POLICY_KEY, Question, QuestionKind
 
 PERMISSION: Final = "permission:"
 """Prefix of the keys of permission requests, which are allowed or denied."""
@@ -53,6 +54,22 @@ def last_approved(
     """
     before = (item for item in reversed(questions) if item.ordinal < ordinal)
     return next((item for item in before if _is_approved(item, answers)), None)
+
+
+def review_since(approved: Question, question: Question, before: str, patch: str) -> Review:
+    """Return the changes of a question, and the difference from those that were approved."""
+    since = difference(approved, question, before, patch)
+    return Review(patch, approved.name, since, renewals(approved, question))
+
+
+def difference(earlier: Question, question: Question, before: str, after: str) -> str:
+    """Return the difference of the patches of two questions, whose base may have moved."""
+    bases = {
+        (item.action or {}).get("on")
+        for item in (earlier, question)
+        if item.key.startswith(POLICY_KEY)
+    }
+    return interdiff(before, after, same_base=len(bases) <= 1)
 
 
 def renewals(approved: Question, question: Question) -> tuple[str, ...]:

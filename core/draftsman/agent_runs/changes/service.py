@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Final
 
 from draftsman.agent_runs.changes.diff import changed_files
-from draftsman.agent_runs.changes.interdiff import interdiff
-from draftsman.agent_runs.changes.review import Review, last_approved, renewals
+from draftsman.agent_runs.changes.review import Review, difference, last_approved, review_since
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Refused
 from draftsman.ids import question_name
@@ -16,7 +14,7 @@ from draftsman.jobs.reserved_names import PATCH
 from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.store import checkpoints as store
-from draftsman.questions.question import POLICY_KEY, Question
+from draftsman.questions.question import Question
 from draftsman.questions.store import questions
 
 COUNTED_PATCH: Final = 1024 * 1024
@@ -48,12 +46,12 @@ class Changes:
             earlier_questions = await questions.of_job(conn, question.job)
             answers = await questions.answers(conn, question.job)
             approved = last_approved(earlier_questions, question.ordinal, answers)
-            patch = await _patch(conn, question, most)
-            before = None if approved is None else await _patch(conn, approved, most)
-        if patch is None or before is None or approved is None:
-            return Review(patch)
-        since = await _difference(approved, question, before, patch)
-        return Review(patch, approved.name, since, renewals(approved, question))
+            asked = [question] if approved is None else [question, approved]
+            patches = [await _patch(conn, item, most) for item in asked]
+        if approved is None or None in patches:
+            return Review(patches[0])
+        patch, before = (patch or "" for patch in patches)
+        return await asyncio.to_thread(review_since, approved, question, before, patch)
 
     async def between(self, question: Question, ordinal: int | None) -> tuple[str, str]:
         """Return the patch since another question of the job, and the name of that question.
@@ -81,7 +79,8 @@ class Changes:
             if patch is None:
                 raise Refused(f"{item.name}: diff not available")
         before, after = (patch or "" for patch in patches)
-        return await _difference(earlier, question, before, after), earlier.name
+        since = await asyncio.to_thread(difference, earlier, question, before, after)
+        return since, earlier.name
 
 
 def _changed_lines(patch: bytes) -> tuple[int, int] | None:
@@ -90,17 +89,6 @@ def _changed_lines(patch: bytes) -> tuple[int, int] | None:
         return None
     files = changed_files(patch.decode("utf-8", "replace"))
     return sum(added for _, added, _ in files), sum(removed for _, _, removed in files)
-
-
-async def _difference(earlier: Question, question: Question, before: str, after: str) -> str:
-    """Return the difference of the patches of two questions, whose base may have moved."""
-    bases = {
-        (item.action or {}).get("on")
-        for item in (earlier, question)
-        if item.key.startswith(POLICY_KEY)
-    }
-    same = len(bases) <= 1
-    return await asyncio.to_thread(partial(interdiff, before, after, same_base=same))
 
 
 async def _patch(conn: Connection, question: Question, most: int | None) -> str | None:

@@ -23,6 +23,7 @@ from draftsman.errors import NotPermitted, UsageError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import checkpoints
 from draftsman.jobs.runs.sweep import Sweep, repeat
+from draftsman.people import visibility
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 
@@ -93,7 +94,10 @@ class Digests:
             now = await checkpoints.now(conn)
             people = self._policy.people.values()
             away = [person.name for person in people if person.free_at(now) > now]
-            due = await store.take_due_digests(conn, term, self._limit, away, selection)
+            repos = visibility.restricted(people)
+            due = await store.take_due_digests(
+                conn, term, self._limit, away, repos, selection=selection
+            )
             due = await _shared(conn, due)
             ordered = sorted(due, key=lambda item: (item.person, item.place))
             for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):

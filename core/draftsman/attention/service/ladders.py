@@ -10,10 +10,10 @@ from draftsman.attention import store
 from draftsman.attention.ladder import DueStep, LadderStep, WhenAway, plan_step
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
-from draftsman.deliveries.service.message_builder import with_identity_links
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat
 from draftsman.people.policy import Policy
+from draftsman.people.service.linked_policy import with_identity_links
 from draftsman.questions.asked_question import QuestionLadder
 
 if TYPE_CHECKING:

@@ -65,7 +65,9 @@ class Reminders:
     def _audience(self, due: store.DueReminder) -> PingAudience:
         """Return the people whom a reminder may reach."""
         approval = due.kind is QuestionKind.APPROVAL
-        people = self._policy.eligible_people(due.approvers, due.invoker, approval=approval)
+        people = self._policy.eligible_people(
+            due.approvers, due.invoker, approval=approval, repo=due.repo
+        )
         direct = {
             thread_key: PingRecipient(name, self._quiet_of(name))
             for thread_key, name in zip(due.direct, due.owners, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -81,6 +82,13 @@ def build_document(message: Message) -> Document:
     return tuple(_parts(message))
 
 
+def full_at(message: Message) -> Command:
+    """Return the command that shows what a message is about, whole."""
+    if message.kind is DeliveryKind.DIGEST:
+        return Command("draftsman questions")
+    return Command(f"draftsman show {message.subject.name}")
+
+
 def _parts(message: Message) -> Iterator[Part]:
     question = message.question
     match message.kind:
@@ -89,7 +97,7 @@ def _parts(message: Message) -> Iterator[Part]:
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if question is not None:
             yield from _question(message, question)
         case DeliveryKind.QUESTION_CLOSED if question is not None:
-            yield from _closed(message.subject, question)
+            yield from _closed(message, question)
         case DeliveryKind.RESULT:
             yield from _result(message)
         case DeliveryKind.NOTICE:
@@ -98,7 +106,7 @@ def _parts(message: Message) -> Iterator[Part]:
             yield from _digest(message)
         case DeliveryKind.FILE:
             name = (message.payload or {}).get("name")
-            yield Paragraph((f"{message.subject.name}: file {name}",), LENGTH)
+            yield Paragraph((f"{message.subject.name}: file {name}",), LENGTH, full_at(message))
         case _:  # its question is gone
             yield Paragraph((f"{message.subject.name}: {message.kind}",), LENGTH)
 
@@ -109,9 +117,9 @@ def _status(message: Message) -> Iterator[Part]:
     yield _headline(subject, _says(subject))
     yield _facts(subject)
     for line in progress_text(message).splitlines():
-        yield Note((line,))
+        yield Note((line,), full_at(message))
     if error := shown_error(subject):
-        yield Code(error, LENGTH // 4)
+        yield Code(error, LENGTH // 4, full=full_at(message))
     if subject.status in RETRYABLE:
         yield Controls((control(Action.RETRY),))
     elif subject.status not in TERMINAL:
@@ -120,7 +128,7 @@ def _status(message: Message) -> Iterator[Part]:
 
 def _question(message: Message, question: Question) -> Iterator[Part]:
     is_approval = question.kind is QuestionKind.APPROVAL
-    show = Command(f"draftsman show {message.subject.name}")
+    show = full_at(message)
     if message.kind is DeliveryKind.REMINDER:
         text = (message.payload or {}).get("text")
         yield Paragraph(
@@ -134,7 +142,7 @@ def _question(message: Message, question: Question) -> Iterator[Part]:
         yield from _context(snippet, show)
     if action := question.approved_action:
         yield Note(("If approved:",))
-        yield Code(action_text(action), LENGTH // 3)
+        yield Code(action_text(action), LENGTH // 3, full=show)
     if message.changes:
         yield Note((f"{message.changes}: ", Command(f"draftsman diff {question.name}")))
     if question.choices:
@@ -218,12 +226,12 @@ def question_controls(question: Question) -> Iterator[Controls]:
     )
 
 
-def _closed(subject: Subject, question: Question) -> Iterator[Part]:
+def _closed(message: Message, question: Question) -> Iterator[Part]:
     """Yield the resolution of a question, without controls."""
-    show = Command(f"draftsman show {subject.name}")
+    show = full_at(message)
     yield Paragraph((f"{question.name} ", *resolution_spans(question)), LENGTH, show)
-    if title := title_before(question, subject.title):
-        yield Note((f"{title} asked:",))
+    if title := title_before(question, message.subject.title):
+        yield Note((f"{title} asked:",), show)
     yield Quote(question.text, QUESTION_LENGTH, show)
 
 
@@ -233,11 +241,13 @@ def _result(message: Message) -> Iterator[Part]:
     says = _says(subject) if subject.status is Status.COMPLETED else ()
     yield _headline(subject, says)
     texts = [*_outcome(subject), *_result_facts(result)]
-    yield from texts
+    has_file = any(map(is_cut, texts))
+    full = None if has_file else full_at(message)
+    yield from (replace(part, full=full) if isinstance(part, Paragraph) else part for part in texts)
     if subject.group_stop:
-        yield Note((subject.group_stop,))
+        yield Note((subject.group_stop,), full_at(message))
     yield _facts(subject, outcome=False)
-    if any(map(is_cut, texts)):
+    if has_file:
         yield InFile("Truncated. The full text")
     elif raw_data(result):
         yield InFile("The data of the result")
@@ -272,8 +282,9 @@ def _notice(message: Message) -> Iterator[Part]:
     payload = message.payload or {}
     prefix, *spans = notice_spans(message)
     notice = Paragraph((prefix, *spans), LENGTH)
-    yield notice
-    if is_cut(notice) and "to" not in payload:
+    has_file = is_cut(notice) and "to" not in payload
+    yield replace(notice, full=None if has_file else full_at(message))
+    if has_file:
         yield InFile("Truncated. The full text")
     if isinstance(rule := payload.get("rule"), int) and rule > 0:
         yield Controls((control(Action.RATIFY), control(Action.DECLINE)))
@@ -284,7 +295,7 @@ def _digest(message: Message) -> Iterator[Part]:
     items = tuple(map(_digest_item, payload.get("questions") or ()))
     total = int(payload.get("count") or len(items))
     yield Paragraph((f"Your digest: {counted(total, 'question')} waiting for an answer",), LENGTH)
-    yield Items(items, total, Command("draftsman questions"))
+    yield Items(items, total, full_at(message))
     if message.mentions:
         yield Addressees(message.mentions)
 

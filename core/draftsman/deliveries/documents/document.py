@@ -20,6 +20,7 @@ LINES: Final = 30
 """Maximum lines of the context of a question."""
 SHORT: Final = 300
 """Characters of a fact, and of a note."""
+TOO_LONG: Final = "The message is too long for this place, and the rest is left out."
 SHRUNK: Final = 2500
 """Characters of a text in the shortest version of a document."""
 
@@ -119,6 +120,11 @@ class Step:
     freeform: bool = True
     """Of an answer: whether it may be any text."""
 
+    @property
+    def is_answer(self) -> bool:
+        """Whether it answers a question."""
+        return self.action in (Action.APPROVE, Action.ANSWER)
+
 
 Span = str | ActorRef | Time | Link | Command | Step
 Text = tuple[Span, ...]
@@ -151,7 +157,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A text; `full` is where to read what a medium cuts off."""
+    """A text; `full` is where to read what a medium cuts off, unless another part says so."""
 
     text: Text
     most: int
@@ -160,9 +166,10 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A short text beside the others, in a single line."""
+    """A short text beside the others, in a single line; `full` is that of a paragraph."""
 
     text: Text
+    full: Command | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +185,7 @@ class Quote:
 class Code:
     """A text with fixed columns; one that `folds` is the first to go where a message is too long.
 
-    `full` is where to read it then; without it, another part says so.
+    `full` is where to read it then, or what is cut off; without it, another part says so.
     """
 
     text: str
@@ -267,6 +274,8 @@ def is_cut(part: Part) -> bool:
             return len("".join(map(str, text))) > most
         case Quote(text, most) | Code(text, most):
             return len(text) > most
+        case Note(text):
+            return len("".join(map(str, text))) > SHORT
         case _:
             return False
 
@@ -278,11 +287,27 @@ def more_items(part: Choices | Items, shown: int) -> Text:
     return (f"… and {hidden:,} more: ", part.full) if hidden > 0 else ()
 
 
-def elsewhere(part: Part) -> Text:
-    """Return the notice where to read a text that is cut off here; empty for any other part."""
-    if isinstance(part, Paragraph | Quote) and part.full is not None and is_cut(part):
-        return "Truncated. To read it: ", part.full
-    return ()
+def elsewhere(part: Part, *, cut: bool = False) -> Text:
+    """Return the notice where to read a text that is cut off here; empty for any other part.
+
+    `cut`: the medium has cut it off, although it is short enough before its escapes.
+    """
+    is_in_file = isinstance(part, Code) and part.folds and is_cut(part)
+    if not isinstance(part, Paragraph | Quote | Code | Note) or is_in_file:
+        return ()
+    return read_at(part.full) if cut or is_cut(part) else ()
+
+
+def descriptions_at(choices: Choices) -> Text:
+    """Return the notice where to read the descriptions of choices; empty if they have none."""
+    if not any(choice.description for choice in choices.items):
+        return ()
+    return "To read what the choices mean: ", choices.full
+
+
+def read_at(full: Command | None) -> Text:
+    """Return the notice where to read what is cut off; empty without a place."""
+    return ("Truncated. To read it: ", full) if full is not None else ()
 
 
 def truncate_spans(spans: Iterable[Span], most: int, measure: Callable[[str], int] = len) -> Text:
@@ -318,6 +343,8 @@ def folded(document: Document, fold: Fold) -> Iterator[Part]:
                     yield Note(("The context is too long for this message. To read it: ", full))
             case Choices(items=items) if fold.value >= Fold.DESCRIPTIONS.value:
                 yield replace(part, items=tuple(replace(item, description="") for item in items))
+                if notice := descriptions_at(part):
+                    yield Note(notice)
             case Paragraph() | Quote() if fold is Fold.TEXTS:
                 yield replace(part, most=min(part.most, SHRUNK))
             case _:
@@ -329,20 +356,24 @@ def fit(
     print_parts: Callable[[Sequence[Part], Fold], Sequence[Piece]],
     fits: Callable[[Sequence[Piece]], bool],
     stays: Callable[[Piece], bool],
+    full: Command,
 ) -> list[Piece]:
     """Return the most complete version of a document that fits its medium.
 
     `print_parts` prints parts as pieces. From the shortest version the last pieces go, except for
-    the first one and those that must stay, such as controls.
+    the first one and those that must stay, such as controls; in their place is the notice that
+    `full` shows all.
     """
     pieces: list[Piece] = []
     for fold in Fold:
         pieces = [*print_parts([*folded(document, fold)], fold)]
         if fits(pieces):
             return pieces
-    while not fits(pieces):
-        removable = [index for index, piece in enumerate(pieces) if index and not stays(piece)]
-        if not removable:
-            break
-        del pieces[removable[-1]]
+    notice = print_parts([Note((f"{TOO_LONG} To read it: ", full))], Fold.TEXTS)
+    removable = [index for index, piece in enumerate(pieces) if index and not stays(piece)]
+    for index in reversed(removable):
+        del pieces[index]
+        shorter = [*pieces[:index], *notice, *pieces[index:]]
+        if fits(shorter):
+            return shorter
     return pieces

@@ -1,4 +1,4 @@
-"""Printer of documents as HTML, for mail and pages. Pure.
+"""Printer of whole documents as HTML, for mail and pages. Pure.
 
 All text is escaped, and a reader loads nothing from elsewhere: there are no images, and styles are
 classes or inline. What differs between media is in their `HtmlMedium`.
@@ -6,14 +6,13 @@ classes or inline. What differs between media is in their `HtmlMedium`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
 from draftsman.deliveries.documents.document import (
-    SHORT,
     Addressees,
     Choice,
     Choices,
@@ -36,14 +35,11 @@ from draftsman.deliveries.documents.document import (
     Step,
     Text,
     Time,
-    elsewhere,
     more_items,
-    truncate_spans,
 )
-from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_TITLE, fitting_lines
+from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES
 from draftsman.formats.invisible import replace_invisible
 from draftsman.formats.times import format_time, spelled_time
-from draftsman.formats.truncation import truncate
 from draftsman.text import is_link
 
 MAIL_STYLES: Final[Mapping[str, str]] = {
@@ -68,8 +64,6 @@ class HtmlMedium:
     """Returns the address at which a control acts; "" where the medium does not show it."""
     styles: Mapping[str, str] = field(default_factory=dict)
     """Inline styles by class."""
-    is_whole: bool = False
-    """Whether texts have any length."""
 
 
 def print_html(document: Document, medium: HtmlMedium) -> str:
@@ -107,30 +101,29 @@ class _Printer:
         self._medium = medium
 
     def elements(self, part: Part) -> Iterator[str]:
-        """Yield the elements of a part, with the notice where to read what is cut off."""
+        """Yield the elements of a part."""
         match part:
             case Headline(mark, name, title, verb):
                 asks = f"{verb}:" if verb else ""
-                words = (mark.emoji, _strong(name), _strong(truncate(title, MAX_TITLE)), asks)
+                words = (mark.emoji, _strong(name), _strong(title), asks)
                 yield self._element("p", "headline", " ".join(filter(None, words)))
-            case Paragraph(text, most):
-                yield self._element("p", "text", self._text(text, most))
-            case Quote(text, most):
-                yield self._element("blockquote", "quote", self._text((text.strip(),), most))
-            case Code(text, most):
-                yield self._element("pre", "code", inert(self._cut(text, most)))
+            case Paragraph(text):
+                yield self._element("p", "text", self._text(text))
+            case Quote(text):
+                yield self._element("blockquote", "quote", self._text((text.strip(),)))
+            case Code(text):
+                yield self._element("pre", "code", inert(text))
             case Choices(items):
-                yield from self._list("ol", part, [*map(_choice, items)])
+                yield self._list("ol", map(_choice, items))
             case Items(items):
-                yield from self._list("ul", part, [self._text(item) for item in items])
+                yield self._list("ul", map(self._text, items))
+                yield self._element("p", "note", self._text(more_items(part, len(items))))
             case Controls(items):
                 urls = ((item.label, self._medium.url(item)) for item in items)
                 links = " ".join(_anchor(url, label) for label, url in urls if url)
                 yield self._element("p", "controls", links)
             case _:
                 yield self._small(part)
-        if not self._medium.is_whole:
-            yield self._element("p", "note", self._text(elsewhere(part)))
 
     def _small(self, part: Facts | Note | InFile | Addressees | Footer) -> str:
         match part:
@@ -151,17 +144,12 @@ class _Printer:
                 sentences = " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts)
                 return self._element("p", "footer", sentences)
 
-    def _list(self, tag: str, part: Choices | Items, items: Sequence[str]) -> Iterator[str]:
-        """Yield a list, within a length, and the notice of what it leaves out."""
-        fitting = len(items) if self._medium.is_whole else fitting_lines(items)
-        elements = "".join(f"<li>{item}</li>" for item in items[:fitting])
-        yield self._element(tag, "items", elements)
-        yield self._element("p", "note", self._text(more_items(part, fitting)))
+    def _list(self, tag: str, items: Iterable[str]) -> str:
+        return self._element(tag, "items", "".join(f"<li>{item}</li>" for item in items))
 
-    def _text(self, text: Text, most: int = SHORT) -> str:
-        """Return a text, within a length, with line breaks."""
-        spans = text if self._medium.is_whole else truncate_spans(text, most)
-        return "".join(map(self._span, spans)).strip().replace("\n", "<br>")
+    def _text(self, text: Text) -> str:
+        """Return a text with line breaks."""
+        return "".join(map(self._span, text)).strip().replace("\n", "<br>")
 
     def _span(self, span: Span) -> str:
         match span:
@@ -175,9 +163,6 @@ class _Printer:
                 return inert(self._medium.step(span))
             case _:
                 return inert(str(span))
-
-    def _cut(self, text: str, most: int) -> str:
-        return text if self._medium.is_whole else truncate(text, most)
 
     def _element(self, tag: str, name: str, content: str) -> str:
         """Return an element with its class and style; "" without content."""

@@ -5,7 +5,7 @@ What differs between media is in their `Markup`: escapes, mentions, and how peop
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, Protocol
 
@@ -18,6 +18,7 @@ from draftsman.deliveries.documents.document import (
     Controls,
     Document,
     Facts,
+    Fold,
     Footer,
     Headline,
     InFile,
@@ -30,8 +31,12 @@ from draftsman.deliveries.documents.document import (
     Step,
     Text,
     Time,
+    descriptions_at,
     elsewhere,
+    fit,
+    is_cut,
     more_items,
+    read_at,
 )
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
@@ -73,13 +78,22 @@ class Markup(Protocol):
         """Return how to take a step there; "" where the medium does not say."""
 
 
-def print_markdown(document: Document, markup: Markup) -> str:
-    """Return a document as paragraphs of Markdown."""
-    return "\n\n".join(filter(None, _paragraphs(document, markup)))
+def print_markdown(
+    document: Document, markup: Markup, full: Command, most: int, measure: Callable[[str], int]
+) -> str:
+    """Return a document as paragraphs of Markdown within a length; `full` shows all of it."""
+
+    def paragraphs(parts: Sequence[Part], _: Fold) -> list[str]:
+        return [*filter(None, _paragraphs(parts, markup))]
+
+    def fits(pieces: Sequence[str]) -> bool:
+        return measure("\n\n".join(pieces)) <= most
+
+    return "\n\n".join(fit(document, paragraphs, fits, lambda _: False, full))
 
 
-def _paragraphs(document: Document, markup: Markup) -> Iterator[str]:
-    for part in document:
+def _paragraphs(parts: Sequence[Part], markup: Markup) -> Iterator[str]:
+    for part in parts:
         yield _paragraph(part, markup)
         yield print_text(elsewhere(part), markup, most=SHORT)
 
@@ -174,7 +188,7 @@ def _padded(escaped: str, words: str) -> str:
     return f"{before}{escaped.strip(' ')}{after}"
 
 
-def fitting_lines(lines: Sequence[str]) -> int:
+def _fitting_lines(lines: Sequence[str]) -> int:
     """Return how many lines of a list are shown."""
     lengths = accumulate(len(line) + 1 for line in lines)
     return sum(length <= MAX_LIST for length in lengths)
@@ -190,13 +204,18 @@ def _lines(part: Choices | Items, markup: Markup) -> Iterator[str]:
     for number, choice in enumerate(part.items, 1):
         line = f"{number}. {markup.line(choice.label, 200)}"
         if described and choice.description:
-            line += f" - {markup.line(choice.description, 400)}"
+            line += f" - {markup.line(choice.description, MAX_TITLE)}"
         yield line
 
 
 def _list(part: Choices | Items, markup: Markup) -> str:
     """Return the lines of a list, and the notice of what it leaves out."""
     lines = [*_lines(part, markup)]
-    shown = fitting_lines(lines)
-    more = print_text(more_items(part, shown), markup, most=SHORT)
-    return "\n\n".join(filter(None, ("\n".join(lines[:shown]), more)))
+    shown = _fitting_lines(lines)
+    notices = [more_items(part, shown)]
+    if isinstance(part, Choices) and len(part.items) > MAX_DESCRIPTIONS:
+        notices.append(descriptions_at(part))
+    if isinstance(part, Items) and any(is_cut(Note(item)) for item in part.items[:shown]):
+        notices.append(read_at(part.full))
+    texts = (print_text(notice, markup, most=SHORT) for notice in notices)
+    return "\n\n".join(filter(None, ("\n".join(lines[:shown]), *texts)))

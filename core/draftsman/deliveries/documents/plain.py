@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from draftsman.deliveries.delivery import Message
-from draftsman.deliveries.documents.builder import answer_step, build_document
+from draftsman.deliveries.documents.builder import answer_step, build_document, full_at
 from draftsman.deliveries.documents.document import (
     Action,
     Addressees,
@@ -27,7 +27,9 @@ from draftsman.deliveries.documents.document import (
     Step,
     Text,
     more_items,
+    read_at,
 )
+from draftsman.formats.truncation import truncate
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import Question
 
@@ -37,7 +39,7 @@ _CHOICES: Final = 10
 
 def command_of(step: Step) -> str:
     """Return the command of a step, for a terminal."""
-    if step.action not in (Action.APPROVE, Action.ANSWER):
+    if not step.is_answer:
         return step.command
     if step.action is Action.APPROVE:
         return f"draftsman approve {step.command}, or draftsman deny {step.command} --reason …"
@@ -47,10 +49,32 @@ def command_of(step: Step) -> str:
     return f"draftsman answer {step.command} NUMBER{free_text}"
 
 
-def render_plain(message: Message, step: Callable[[Step], str] = command_of) -> str:
-    """Return the whole message as lines of text; `step` returns how to take a step."""
+def to_answer(step: Step, call: str, *, command: str = "{}", answer: str = "") -> str:
+    """Return how to answer in a text: `call` says how to write it, such as `reply`.
+
+    A `command` of a decision is written so, and an answer stands behind `answer`.
+    """
+    if step.action is Action.APPROVE:
+        approve, deny = (f"`{command.format(verb)}`" for verb in ("approve", "deny"))
+        return f"to answer, {call} {approve}, or {deny} and a reason"
+    free = " or your own text" if step.freeform else ""
+    what = f"the number of a choice{free}" if step.choices else "your answer"
+    return f"to answer, {call} {answer}{what}"
+
+
+def render_plain(
+    message: Message, step: Callable[[Step], str] = command_of, most: int | None = None
+) -> str:
+    """Return the message as lines of text, whole or within a length.
+
+    `step` returns how to take a step.
+    """
     lines = _lines(build_document(message), step, is_brief=False)
-    return "\n".join("".join(map(str, line)) for line in lines)
+    text = "\n".join("".join(map(str, line)) for line in lines)
+    if most is None or len(text) <= most:
+        return text
+    notice = "".join(map(str, read_at(full_at(message))))
+    return f"{truncate(text, most - len(notice) - 1)}\n{notice}"
 
 
 def brief_text(message: Message, reply: str = "reply in this thread") -> Text:

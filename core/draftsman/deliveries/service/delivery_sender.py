@@ -8,10 +8,8 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC
-from typing import Any, Final
+from typing import Final
 
-from draftsman.agent_runs.changes.service import Changes
 from draftsman.channels import ChannelName, registry
 from draftsman.channels.accounts import person_target, reaches_people
 from draftsman.database.database import Connection, Database, on_connection
@@ -24,7 +22,6 @@ from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     COPY_GONE,
     NOT_SERVED,
-    QUESTION_KINDS,
     ClaimedDelivery,
     Deferred,
     DeliveryKind,
@@ -34,98 +31,35 @@ from draftsman.deliveries.delivery import (
     File,
     Message,
     Obsolete,
-    RateLimit,
     Receipt,
     SendResult,
     Unconfirmed,
     after_attempt,
 )
 from draftsman.deliveries.message_facts import MessageFacts
-from draftsman.deliveries.service.message_builder import (
-    build_message,
-    recipient,
-    requester,
-    with_identity_links,
-)
+from draftsman.deliveries.service.message_builder import build_message
+from draftsman.deliveries.service.message_reader import read_message
+from draftsman.deliveries.service.rate_limits import RateLimits
+from draftsman.deliveries.service.recipients import requester
 from draftsman.deliveries.store import deliveries as store
-from draftsman.deliveries.store import delivery_claims
+from draftsman.deliveries.store import delivery_claims, rate_limits
 from draftsman.deliveries.target import Target
 from draftsman.errors import DraftsmanError, Failure
-from draftsman.formats.times import format_time
 from draftsman.ids import job_name
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, classify
 from draftsman.jobs.runs.store import checkpoints, jobs
 from draftsman.log import redact
 from draftsman.people.policy import Policy
-from draftsman.questions.permission_rules import store as rules
-from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
-from draftsman.questions.question import IdenticalQuestion, QuestionStatus
+from draftsman.people.service.linked_policy import with_identity_links
 from draftsman.questions.store import questions
 from draftsman.settings.notifications import NotificationSettings
-
-# The message about a proposed permission rule.
-
-
-async def with_rule(db: Database, message: Message) -> Message:
-    """Return the message with the rule that its buttons decide on, as it is recorded.
-
-    The sessions of workers write messages: the text of an operator's decision is not theirs. A
-    rule that is not proposed any more has no buttons.
-    """
-    payload: dict[str, Any] = message.payload or {}
-    rule = payload.get("rule")
-    if rule is None:
-        return message
-    recorded_rules = []
-    if isinstance(rule, int) and 0 < rule < 2**63:
-        async with db.connection() as conn:
-            recorded_rules = await rules.rules(conn, 1, id=rule)
-    if not recorded_rules:
-        return replace(message, payload={key: payload[key] for key in payload if key != "rule"})
-    recorded: dict[str, Any] = {"text": redact(proposal_text(recorded_rules[0])), "names_job": True}
-    if recorded_rules[0].status is RuleStatus.PROPOSED:
-        recorded["rule"] = recorded_rules[0].id
-    return replace(message, payload=recorded)
-
-
-# Messages about questions that wait for the hours of their only recipient.
-
-
-INTERRUPTING_KINDS: Final = QUESTION_KINDS | {DeliveryKind.NOTICE}
-"""Kinds of messages about a question that interrupt people."""
-MAX_SECONDS: Final = 6 * 3600.0
-"""Maximum wait, after which the hours are checked again: they may have been changed."""
-
-
-async def quiet_delay(
-    db: Database, policy: Policy, item: ClaimedDelivery, facts: MessageFacts, message: Message
-) -> Deferred | None:
-    """Return how long a message waits, None if it may be sent; critical questions never wait."""
-    question = message.question
-    if question is None or question.critical or item.kind not in INTERRUPTING_KINDS:
-        return None
-    if not reaches_people(item.channel):
-        return None
-    async with db.connection() as conn:
-        policy = await with_identity_links(conn, policy, item.channel)
-    person = recipient(policy, item.target, item.channel)
-    if person is None or (free_at := person.free_at(facts.now)) <= facts.now:
-        return None
-    seconds = min((free_at - facts.now).total_seconds(), MAX_SECONDS)
-    until = format_time(free_at.astimezone(UTC))
-    return Deferred(seconds, f"{person.name} is not to be interrupted until {until}", limited=False)
-
 
 COPIED_KINDS: Final = frozenset(
     {DeliveryKind.QUESTION, DeliveryKind.REMINDER, DeliveryKind.RESULT, DeliveryKind.NOTICE}
 )
 """Kinds that may need files, or copies for other people."""
-REVIEW_MEBIBYTES: Final = 1
-"""Maximum size of a patch whose changes a message counts."""
 NOT_SERVED_PAUSE: Final = 1.0
 """Seconds until a delivery is due again whose target this process has lost since its claim."""
-URGENT_RESERVE: Final = 1
-"""Tokens of each rate limit bucket with a burst that are reserved for urgent deliveries."""
 _log = logging.getLogger(__name__)
 
 
@@ -145,13 +79,12 @@ class DeliverySender:
         self._lease = settings.lease
         self._call_lease = settings.timeout
         self._fallback = fallback
-        self._limits = RetryPolicy(
+        self._retries = RetryPolicy(
             max_retries=settings.max_attempts,
             base_delay=settings.base_delay,
             max_delay=settings.max_delay,
         )
-        self._buckets: set[str] = set()
-        self._changes = Changes(db)
+        self.limits = RateLimits(db)
 
     async def claim(
         self,
@@ -196,16 +129,14 @@ class DeliverySender:
         Nothing is sent after `until`, by the monotonic clock: another process may have claimed the
         delivery while this process was suspended.
         """
-        facts, message, is_obsolete = await self._read(item)
+        facts, message, instead = await read_message(self._db, self._policy, item)
         sought = replace(message, kind=item.kind)  # an edit has the kind of its message
         if item.in_doubt and (receipt := await channel.find(sought)) is not None:
             return receipt
         if item.call_left > 0:
             return Deferred(item.call_left, limited=False)
-        if is_obsolete:
-            return Obsolete()
-        if (delay := await quiet_delay(self._db, self._policy, item, facts, message)) is not None:
-            return delay
+        if instead is not None:
+            return instead
         if item.kind is DeliveryKind.QUESTION_CLOSED:
             copy = await self._find_copy(message, facts, channel)
             if not isinstance(copy, Receipt):
@@ -213,7 +144,7 @@ class DeliverySender:
             message = replace(message, edits=copy.ref)
         elif item.kind is DeliveryKind.STATUS and facts.root is not None:
             message = replace(message, edits=facts.root)
-        if wait := await self._consume_tokens(_limits(channel.limits(message), item)):
+        if wait := await self.limits.consume(channel.limits(message), urgent=item.urgent):
             return Deferred(wait)
         if until is not None and time.monotonic() > until:
             return Unconfirmed("the lease was about to expire")
@@ -222,50 +153,10 @@ class DeliverySender:
             return Deferred(0.0, limited=False)
         if isinstance(result, Failure) and result.code == NOT_SERVED:
             return Deferred(NOT_SERVED_PAUSE, str(result), limited=False)
-        await self._apply_retry_after(channel, message, result)
+        if isinstance(result, Failure) and result.retry_after:
+            seconds = min(result.retry_after, LONGEST_WAIT)
+            await self.limits.pause(channel.bucket(message, result), seconds, str(result))
         return result
-
-    async def _read(self, item: ClaimedDelivery) -> tuple[MessageFacts, Message, bool]:
-        """Return the facts and the message of a delivery, and whether it is obsolete.
-
-        A question is, once it is closed; and the result of a job that was skipped with its group,
-        if another job of the group reports it in the same thread.
-        """
-        question = None
-        stop = None
-        policy = self._policy
-        identical_questions: list[IdenticalQuestion] = []
-        digested: frozenset[str] = frozenset()
-        async with self._db.connection() as conn:
-            facts = await store.message_facts(conn, item.seq)
-            if item.question is not None:
-                question = await questions.get(conn, item.job, item.question)
-                identical_questions = await questions.identical_questions(
-                    conn, item.job, item.question
-                )
-                digested = await store.digest_readers(conn, item.job, item.question)
-            if question is not None or item.kind is DeliveryKind.DIGEST:
-                policy = await with_identity_links(conn, policy, item.channel)
-            if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
-                stop = await store.group_stop(conn, item.seq)
-        message = build_message(
-            item,
-            facts,
-            question,
-            policy,
-            stop=stop,
-            identical_questions=identical_questions,
-            digested=digested,
-        )
-        is_closed = question is not None and question.status is not QuestionStatus.OPEN
-        if item.kind is DeliveryKind.QUESTION_CLOSED and (
-            not is_closed or facts.copy_kind is DeliveryKind.NOTICE
-        ):  # an edit of a message
-            message = replace(message, kind=facts.copy_kind or item.kind)
-        message = await with_rule(self._db, await self._with_changes(message))
-        if stop is not None and stop.reporter not in (None, facts.number):
-            return facts, message, item.channel in registry.taking_answers()
-        return facts, message, item.kind in QUESTION_KINDS and is_closed
 
     async def record(
         self, item: ClaimedDelivery, outcome: DeliveryOutcome
@@ -274,7 +165,7 @@ class DeliverySender:
 
         None: another process took the delivery over.
         """
-        transition = after_attempt(outcome, item.attempts, self._limits)
+        transition = after_attempt(outcome, item.attempts, self._retries)
         if transition.error is not None:
             error = transition.error
             if item.kind is DeliveryKind.FILE:
@@ -305,12 +196,7 @@ class DeliverySender:
             _log_dead(item, transition, replacement)
         return status
 
-    async def pause(self, channel: ChannelName, seconds: float, reason: str) -> None:
-        """Pause a channel in all processes for so many seconds."""
-        async with self._db.connection() as conn:
-            await store.pause(conn, str(channel), seconds, redact(reason)[:500])
-
-    resume = on_connection(store.resume)
+    resume = on_connection(rate_limits.resume)
 
     async def _fallback_target(
         self, conn: Connection, item: ClaimedDelivery, outcome: DeliveryOutcome
@@ -339,14 +225,6 @@ class DeliverySender:
         await store.attach(conn, item.seq, overflow_files(message))
         if receipt.absent and facts.ladder is None:
             await store.copy_to(conn, item.seq, receipt.absent)
-
-    async def _with_changes(self, message: Message) -> Message:
-        """Return the message with the changes that people review with its question."""
-        question = message.question
-        if message.kind not in QUESTION_KINDS or question is None or question.patch_sha256 is None:
-            return message
-        review = await self._changes.of_question(question, most=REVIEW_MEBIBYTES)
-        return replace(message, changes=review.summary)
 
     async def _find_copy(
         self, message: Message, facts: MessageFacts, channel: Channel
@@ -419,33 +297,6 @@ class DeliverySender:
             return File(name, text.encode("utf-8", "replace"))
         async with self._db.connection() as conn:
             return File(name, await checkpoints.content(conn, int(payload.get("artifact") or 0)))
-
-    async def _consume_tokens(self, limits: Sequence[RateLimit]) -> float | None:
-        if not limits:
-            return None
-        async with self._db.connection() as conn:
-            if new := [limit for limit in limits if limit.bucket not in self._buckets]:
-                await store.make_buckets(conn, new)
-                self._buckets |= {limit.bucket for limit in new}
-            return await store.consume_tokens(conn, limits)
-
-    async def _apply_retry_after(
-        self, channel: Channel, message: Message, result: SendResult
-    ) -> None:
-        """Pause the bucket in every process for as long as the service asks."""
-        if isinstance(result, Failure) and result.retry_after:
-            bucket = channel.bucket(message, result)
-            reason = redact(str(result))[:500]
-            seconds = min(result.retry_after, LONGEST_WAIT)
-            async with self._db.connection() as conn:
-                await store.pause(conn, bucket, seconds, reason)
-
-
-def _limits(limits: Sequence[RateLimit], item: ClaimedDelivery) -> Sequence[RateLimit]:
-    """Return the rate limits of a delivery; a non-urgent delivery leaves the reserve."""
-    if item.urgent:
-        return limits
-    return [replace(limit, burst=max(1, limit.burst - URGENT_RESERVE)) for limit in limits]
 
 
 def _is_limited(outcome: DeliveryOutcome) -> bool:

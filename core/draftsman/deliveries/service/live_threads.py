@@ -7,19 +7,18 @@ process claims the thread after the lease and continues from its row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from uuid import uuid4
 
 from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread
 from draftsman.channels import ChannelName
 from draftsman.database.database import Database, on_connection
-from draftsman.deliveries.delivery import RateLimit
-from draftsman.deliveries.service.message_builder import requester, with_identity_links
-from draftsman.deliveries.store import deliveries
+from draftsman.deliveries.service.rate_limits import RateLimits
+from draftsman.deliveries.service.recipients import requester
 from draftsman.deliveries.store import live_threads as store
 from draftsman.log import redact
 from draftsman.people.policy import Policy
+from draftsman.people.service.linked_policy import with_identity_links
 
 
 class LiveThreads:
@@ -29,7 +28,7 @@ class LiveThreads:
         self._db = db
         self._policy = policy
         self._channel = channel
-        self._buckets: set[str] = set()
+        self.limits = RateLimits(db)
 
     async def claim(self, limit: int, lease: float) -> list[tuple[LiveThread, LiveProgress]]:
         """Claim due threads for `lease` seconds; return each with the progress of its run."""
@@ -67,16 +66,3 @@ class LiveThreads:
         async with self._db.connection() as conn:
             policy = await with_identity_links(conn, self._policy, self._channel)
         return requester(policy, thread.invoker_id, self._channel)
-
-    async def consume_tokens(self, limits: Sequence[RateLimit]) -> float | None:
-        """Take a token of each limit; else return the seconds until a retry."""
-        async with self._db.connection() as conn:
-            if new := [limit for limit in limits if limit.bucket not in self._buckets]:
-                await deliveries.make_buckets(conn, new)
-                self._buckets |= {limit.bucket for limit in new}
-            return await deliveries.consume_tokens(conn, limits)
-
-    async def pause(self, bucket: str, seconds: float, reason: str) -> None:
-        """Stop the calls of a bucket in all processes for so many seconds."""
-        async with self._db.connection() as conn:
-            await deliveries.pause(conn, bucket, seconds, redact(reason)[:500])

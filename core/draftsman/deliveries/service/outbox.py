@@ -16,7 +16,7 @@ from draftsman.deliveries.delivery import (
     metrics_text,
 )
 from draftsman.deliveries.store import deliveries as store
-from draftsman.deliveries.store import delivery_claims
+from draftsman.deliveries.store import delivery_claims, rate_limits
 from draftsman.deliveries.target import Target, Targets, configured_targets, parse
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, unknown_job
@@ -71,7 +71,7 @@ class Outbox:
             return await store.page(conn, statuses or list(DeliveryStatus), limit, before)
 
     targets = on_connection(store.targets)
-    paused = on_connection(store.paused)
+    paused = on_connection(rate_limits.paused)
 
     async def dead_letters(self, job: int | None = None) -> list[int]:
         """Return the oldest dead letters of a job or of all jobs, at most 1,000."""

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
-from draftsman.channels import ChannelName
 from draftsman.database.database import (
     Connection,
     execute,
@@ -24,7 +23,6 @@ from draftsman.deliveries.delivery import (
     DeliveryKind,
     DeliveryStatus,
     DeliveryTransition,
-    RateLimit,
 )
 from draftsman.deliveries.message_facts import GroupStop, MessageFacts
 from draftsman.deliveries.target import Target, TargetRow
@@ -41,8 +39,6 @@ MAX_FILES: Final = 5
 """Maximum number of artifacts sent with a result; others are requested by name."""
 MAX_FILE_SIZE: Final = 10 * 1024 * 1024
 """Maximum size of such an artifact, in bytes."""
-MAX_PAUSED: Final = 100
-"""Maximum number of paused buckets that are listed."""
 MAX_SEQ: Final = 2**63 - 1
 """Above every delivery number."""
 
@@ -132,12 +128,6 @@ async def message_facts(conn: Connection, seq: int) -> MessageFacts:
     return facts
 
 
-async def digest_readers(conn: Connection, job: int, question: int) -> frozenset[str]:
-    """Return the people who have a question in a digest."""
-    params = {"job": job, "question": question}
-    return frozenset(row[0] for row in await rows(conn, _Q["digest_readers"], params))
-
-
 async def group_stop(conn: Connection, seq: int) -> GroupStop | None:
     """Return how the group of a delivery's job stopped; None for another job or end."""
     return await fetch_one(conn, _Q["group_stop"], {"seq": seq}, GroupStop)
@@ -181,39 +171,6 @@ async def warn(conn: Connection, seq: int, text: str) -> None:
 async def copy_to(conn: Connection, seq: int, targets: Sequence[str]) -> None:
     """Insert a copy of this question or reminder for each of these targets, once."""
     await execute(conn, _Q["copy_to"], {"seq": seq, "targets": list(targets)})
-
-
-async def make_buckets(conn: Connection, limits: Sequence[RateLimit]) -> None:
-    """Insert the rows of these buckets where they are missing."""
-    await execute(conn, _Q["make_buckets"], {"buckets": [limit.bucket for limit in limits]})
-
-
-async def consume_tokens(conn: Connection, limits: Sequence[RateLimit]) -> float | None:
-    """Take a token from each of these buckets; else return the seconds until a retry."""
-    params = {
-        "buckets": [limit.bucket for limit in limits],
-        "every": [limit.every for limit in limits],
-        "bursts": [limit.burst for limit in limits],
-    }
-    wait = await scalar(conn, _Q["consume_tokens"], params)
-    return None if wait is None else float(wait)
-
-
-async def pause(conn: Connection, bucket: str, seconds: float, reason: str) -> None:
-    """Pause a bucket for all processes for so many seconds."""
-    params = {"bucket": bucket, "seconds": seconds, "reason": reason}
-    await execute(conn, _Q["pause"], params)
-
-
-async def paused(conn: Connection, least: float) -> list[tuple[str, float, str]]:
-    """Return bucket, seconds left and reason of pauses of more than `least` seconds."""
-    params = {"least": least, "limit": MAX_PAUSED}
-    return [(row[0], row[1], row[2]) for row in await rows(conn, _Q["paused"], params)]
-
-
-async def resume(conn: Connection, channel: ChannelName) -> None:
-    """End the pause of a channel, and make its paused deliveries due."""
-    await execute(conn, _Q["resume"], {"channel": channel, "bucket": str(channel)})
 
 
 async def page(

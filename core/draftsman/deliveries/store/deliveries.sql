@@ -115,6 +115,8 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
        (SELECT l.name FROM draftsman.question_ladders l
          WHERE l.job = d.job AND l.question = d.question) AS ladder,
        g.person AS delegated_to, g.delegated_by, g.expires_at AS delegated_until,
+       ARRAY(SELECT t.person FROM draftsman.digest_questions t
+              WHERE t.job = d.job AND t.question = d.question) AS digested,
        CASE WHEN d.kind = 'status' THEN draftsman.shown_instead(d.job, d.channel, d.target, d.thread_key)
        END AS asks_with
   FROM draftsman.deliveries d
@@ -258,63 +260,6 @@ SELECT d.job, d.question, d.channel, p.target,
  ORDER BY p.target
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
--- Takes from all buckets or from none, and then returns the seconds until the next attempt.
--- name: make_buckets
-INSERT INTO draftsman.channel_limits (bucket)
-SELECT bucket FROM unnest(%(buckets)s::text[]) AS b (bucket) ORDER BY bucket
-    ON CONFLICT DO NOTHING
-
--- name: consume_tokens
-WITH held AS MATERIALIZED (
-    SELECT l.bucket, a.every, greatest(l.paused_until,
-               l.free_at - make_interval(secs => a.every * (a.burst - 1))) AS open_at
-      FROM unnest(%(buckets)s::text[], %(every)s::float8[], %(bursts)s::int[])
-           AS a (bucket, every, burst)
-      JOIN draftsman.channel_limits l ON l.bucket = a.bucket
-     ORDER BY l.bucket
-       FOR NO KEY UPDATE OF l
-), closed AS MATERIALIZED (
-    SELECT max(open_at) AS until FROM held WHERE open_at > draftsman.now()
-), consumed AS (
-    UPDATE draftsman.channel_limits l
-       SET free_at = greatest(l.free_at, draftsman.now()) + make_interval(secs => h.every)
-      FROM held h
-     CROSS JOIN closed c
-     WHERE l.bucket = h.bucket AND c.until IS NULL
-)
-SELECT extract(epoch FROM until - draftsman.now())::float8 FROM closed
-
--- A retry-after applies to every process.
--- name: pause
-INSERT INTO draftsman.channel_limits AS l (bucket, paused_until, reason)
-VALUES (%(bucket)s, draftsman.now() + make_interval(secs => %(seconds)s), %(reason)s)
-    ON CONFLICT (bucket) DO UPDATE
-       SET paused_until = greatest(l.paused_until, excluded.paused_until),
-           reason = excluded.reason
-
--- Methods that a chat refused, and that are not used for a while.
--- name: paused
-SELECT bucket, extract(epoch FROM paused_until - draftsman.now())::float8 AS seconds, reason
-  FROM draftsman.channel_limits
- WHERE paused_until > draftsman.now() + make_interval(secs => %(least)s) AND reason IS NOT NULL
- ORDER BY bucket
- LIMIT %(limit)s
-
--- Deliveries that were attempted during the pause are delayed by it; those claimed by another
--- process stay as they are.
--- name: resume
-WITH opened AS (
-    UPDATE draftsman.channel_limits SET paused_until = draftsman.now()
-     WHERE bucket = %(bucket)s AND paused_until > draftsman.now()
-    RETURNING bucket
-)
-UPDATE draftsman.deliveries SET next_attempt_at = draftsman.now()
- WHERE seq = ANY (ARRAY(
-       SELECT seq FROM draftsman.deliveries
-        WHERE channel = %(channel)s AND next_attempt_at > draftsman.now()
-          AND status IN ('pending', 'unconfirmed') AND EXISTS (SELECT FROM opened)
-        ORDER BY seq FOR NO KEY UPDATE))
-
 -- name: page
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.delivery_status[]) AS w (status)
@@ -322,7 +267,8 @@ SELECT p.*
        SELECT seq, id, job, question, original, channel, target, thread, kind, status, attempts,
               in_doubt, next_attempt_at, external_ref, last_error, created_at, sent_at
          FROM draftsman.deliveries
-        WHERE (status, seq) >= (w.status, 0) AND (status, seq) < (w.status, %(before)s::bigint)
+        WHERE (status, seq) >= (w.status, 0) AND (status, seq) < (w.status, %(before)s::bigint) AND
+-- visible job: job
         ORDER BY status DESC, seq DESC
         LIMIT %(limit)s) p
  ORDER BY p.seq DESC
@@ -333,25 +279,29 @@ SELECT seq, id, job, question, original, channel, target, thread, kind, status, 
        in_doubt, next_attempt_at, external_ref, last_error, created_at, sent_at
   FROM draftsman.deliveries
  WHERE job = %(job)s
-   AND (%(statuses)s::draftsman.delivery_status[] IS NULL OR status = ANY (%(statuses)s))
+   AND (%(statuses)s::draftsman.delivery_status[] IS NULL OR status = ANY (%(statuses)s)) AND
+-- visible job: job
  ORDER BY seq DESC
  LIMIT %(limit)s
 
 -- Dead letters to redeliver: these, those of a job, or all, in pages.
 -- name: dead_letters
 SELECT seq, job FROM draftsman.deliveries
- WHERE status = 'dead_letter' AND seq = ANY (%(seqs)s::bigint[])
+ WHERE status = 'dead_letter' AND seq = ANY (%(seqs)s::bigint[]) AND
+-- visible job: job
  ORDER BY seq
 
 -- name: dead_letters_of_job
 SELECT seq, job FROM draftsman.deliveries
- WHERE job = %(job)s AND status = 'dead_letter'
+ WHERE job = %(job)s AND status = 'dead_letter' AND
+-- visible job: job
  ORDER BY seq
  LIMIT %(limit)s
 
 -- name: all_dead
 SELECT seq, job FROM draftsman.deliveries
- WHERE status = 'dead_letter'
+ WHERE status = 'dead_letter' AND
+-- visible job: job
  ORDER BY status, seq
  LIMIT %(limit)s
 
@@ -364,7 +314,8 @@ SELECT seq, status FROM draftsman.deliveries WHERE seq = ANY (%(seqs)s::bigint[]
 -- name: dead_letter_count
 SELECT count(*)
   FROM (SELECT job, seq FROM draftsman.deliveries
-         WHERE status = 'dead_letter'
+         WHERE status = 'dead_letter' AND
+-- visible job: job
          ORDER BY seq DESC
          LIMIT %(most)s) g
  WHERE NOT EXISTS (
@@ -383,18 +334,13 @@ SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS opted
          CROSS JOIN LATERAL (
                SELECT invoker_id, overrides, has_targets FROM draftsman.jobs
                 WHERE (status, number) >= (s.status, 0)
-                  AND (status, number) < (s.status, 9223372036854775807)
+                  AND (status, number) < (s.status, 9223372036854775807) AND
+-- visible job: number
                 ORDER BY status DESC, number DESC
                 LIMIT %(most)s) n) j
  WHERE NOT j.has_targets
  GROUP BY 1, 2
  ORDER BY 1, 2
-
--- The people who have a question in a digest.
--- name: digest_readers
-SELECT person FROM draftsman.digest_questions
- WHERE job = %(job)s AND question = %(question)s
- ORDER BY person
 
 -- A notice in a thread of its own, so that it waits for no other message.
 -- name: post

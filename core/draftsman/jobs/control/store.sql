@@ -15,7 +15,8 @@ SELECT EXISTS (
 -- The paused jobs before a number, newest first; the pause of an ended job is removed by the leader.
 -- name: paused
 SELECT job FROM draftsman.job_pauses
- WHERE job < %(before)s
+ WHERE job < %(before)s AND
+-- visible job: job
  ORDER BY job DESC
  LIMIT %(limit)s
 
@@ -31,7 +32,8 @@ WITH RECURSIVE chain AS (
 SELECT to_jsonb(j) || jsonb_build_object('overrides', c.overrides) AS request, c.number AS root
   FROM draftsman.jobs j
  CROSS JOIN chain c
- WHERE j.number = %(job)s AND c.retry_of IS NULL
+ WHERE j.number = %(job)s AND c.retry_of IS NULL AND
+-- visible job: j.number
 
 -- A page of jobs that finished with this status, by number, whether they match the filters, and
 -- their retry. All jobs of the page are returned, so that the next page starts after it.
@@ -53,7 +55,8 @@ SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.fini
            AS followed_by
   FROM draftsman.jobs j
  WHERE (j.status, j.number) > (%(status)s::draftsman.job_status, %(after)s::bigint)
-   AND (j.status, j.number) <= (%(status)s::draftsman.job_status, 9223372036854775807)
+   AND (j.status, j.number) <= (%(status)s::draftsman.job_status, 9223372036854775807) AND
+-- visible job: j.number
  ORDER BY j.status, j.number
  LIMIT %(limit)s
 

@@ -15,7 +15,8 @@
 SELECT
 -- include: job
   FROM draftsman.jobs j
- WHERE j.number = %(number)s
+ WHERE j.number = %(number)s AND
+-- visible job: j.number
 
 -- Where requests may come from; a channel stays when its package is removed.
 -- name: sources
@@ -23,7 +24,8 @@ SELECT name FROM draftsman.channels ORDER BY name
 
 -- name: find
 SELECT number FROM draftsman.job_requests
- WHERE id BETWEEN %(lowest)s AND %(highest)s
+ WHERE id BETWEEN %(lowest)s AND %(highest)s AND
+-- visible job: number
  ORDER BY id
  LIMIT 2
 
@@ -77,7 +79,8 @@ SELECT p.*
                        WHERE NOT EXISTS (
                              SELECT FROM unnest(tags) AS t (tag)
                               WHERE t.tag = f.tag OR starts_with(t.tag, f.tag || '=')))))
-                 AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+                 AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s) AND
+-- visible job: number
                LIMIT 1) r
          LEFT JOIN draftsman.job_pauses o ON o.job = s.number AND s.finished_at IS NULL
          LEFT JOIN LATERAL (
@@ -120,7 +123,8 @@ SELECT min(high) FROM half
 SELECT u.job, u.ordinal, u.worker_id, u.lease_token, u.params_snapshot, u.status, u.heartbeat_at,
        u.started_at, u.finished_at, u.exit_code, u.error, u.error_class::text, u.usage, u.result,
        r.title, r.repo
-  FROM (SELECT * FROM draftsman.job_runs WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int)
+  FROM (SELECT * FROM draftsman.job_runs WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int) AND
+-- visible job: job
          ORDER BY job DESC, ordinal DESC LIMIT %(limit)s) u
  CROSS JOIN LATERAL (
        SELECT coalesce(ticket_title, type) AS title, coalesce(repo_name, '') AS repo
@@ -172,7 +176,8 @@ SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.act
        r.created_at, r.epoch, r.txid::text::bigint AS txid
   FROM (SELECT * FROM draftsman.job_events
          WHERE (epoch, txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-           AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+           AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
+-- visible job: job
          ORDER BY epoch, job_events.txid, id
          LIMIT %(limit)s) r
  CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
@@ -191,7 +196,8 @@ SELECT p.*
         WHERE job_events.kind = w.kind
           AND job_events.kind NOT IN ('job_created', 'job_claimed', 'job_started', 'job_completed')
           AND (epoch, job_events.txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-          AND (epoch, job_events.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+          AND (epoch, job_events.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
+-- visible job: job
         ORDER BY epoch, job_events.txid, id
         LIMIT %(limit)s) p
  ORDER BY p.epoch, p.txid, p.id
@@ -229,7 +235,8 @@ SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.act
        r.created_at, r.epoch, r.txid::text::bigint AS txid
   FROM (SELECT * FROM draftsman.job_events
          WHERE (epoch, txid, id) <= (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-           AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+           AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
+-- visible job: job
          ORDER BY epoch DESC, job_events.txid DESC, id DESC
          LIMIT %(limit)s + 1) r
  CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
@@ -258,7 +265,8 @@ WITH passed AS MATERIALIZED (
                 THEN (e.payload ->> 'question')::int END AS question
       FROM draftsman.job_events e
      WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-       AND (e.epoch, e.txid, e.id) < (%(end_epoch)s, %(end_txid)s::text::xid8, %(end_id)s)
+       AND (e.epoch, e.txid, e.id) < (%(end_epoch)s, %(end_txid)s::text::xid8, %(end_id)s) AND
+-- visible job: e.job
      ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
      LIMIT %(limit)s
 ), answered AS (
@@ -288,7 +296,8 @@ SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers, r.epoch,
 
 -- name: version
 SELECT status, version, EXISTS (SELECT FROM draftsman.job_pauses WHERE job = number) AS paused
-  FROM draftsman.job_states WHERE number = %(job)s
+  FROM draftsman.job_states WHERE number = %(job)s AND
+-- visible job: number
 
 -- The chain of a job, from the request to the newest retry: each has the next key of the first.
 -- name: chain
@@ -321,16 +330,21 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
        EXISTS (SELECT FROM draftsman.job_checkpoints k WHERE k.job = j.number) AS has_checkpoint,
        (SELECT k.number FROM draftsman.job_states k
          WHERE k.concurrency_key = j.concurrency_key AND (k.hold >= 'key') IS NOT TRUE
-           AND k.finished_at IS NULL) AS key_holder,
+           AND k.finished_at IS NULL AND
+-- visible job: k.number
+       ) AS key_holder,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(d.parent, k.status)), '[]')
           FROM (SELECT parent FROM draftsman.job_dependencies
-                 WHERE job = j.number AND met IS NOT TRUE AND met IS NULL
+                 WHERE job = j.number AND met IS NOT TRUE AND met IS NULL AND
+-- visible job: parent
                  ORDER BY ordinal LIMIT 5) d
          CROSS JOIN LATERAL (
                SELECT status FROM draftsman.job_states WHERE number = d.parent LIMIT 1) k)
            AS parents,
        (SELECT count(*) FROM draftsman.job_dependencies
-         WHERE job = j.number AND met IS NOT TRUE AND met IS NULL) AS parent_count,
+         WHERE job = j.number AND met IS NOT TRUE AND met IS NULL AND
+-- visible job: parent
+       ) AS parent_count,
        p.type IS NOT NULL AS type_paused, coalesce(o.reason, p.reason) AS pause_reason,
        coalesce(o.paused_by, p.paused_by) AS paused_by,
        coalesce(o.paused_at, p.paused_at) AS paused_at, o.job IS NOT NULL AS job_paused,
@@ -347,7 +361,9 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
             UNION ALL
            (SELECT h.priority, h.position, h.number FROM draftsman.job_states h
              WHERE h.held_by = j.held_by ORDER BY h.priority DESC, h.position, h.number LIMIT 1000)) b
-         WHERE (-b.priority, b.position, b.number) < (-j.priority, j.position, j.number)) AS ahead,
+         WHERE (-b.priority, b.position, b.number) < (-j.priority, j.position, j.number) AND
+-- visible job: b.number
+       ) AS ahead,
        x.workers, x.capable_workers, x.slots,
        b.host, extract(epoch FROM draftsman.now() - b.heartbeat_at)::float8 AS heartbeat_age,
        coalesce(b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s), false) AS lost,
@@ -364,7 +380,9 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
        extract(epoch FROM u.debounce_until - draftsman.now())::float8 AS debounce_left,
        s.job IS NOT NULL AS awaits_trial,
        (SELECT t.job FROM draftsman.suspects t
-         WHERE t.crash = s.crash AND t.status = 'trial' ORDER BY t.job LIMIT 1) AS on_trial
+         WHERE t.crash = s.crash AND t.status = 'trial' AND
+-- visible job: t.job
+         ORDER BY t.job LIMIT 1) AS on_trial
 
 -- part: of_facts
   FROM draftsman.jobs j
@@ -382,7 +400,8 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
        SELECT count(*) AS workers, count(*) FILTER (WHERE j.type = ANY (w.types)) AS capable_workers,
               coalesce(sum(w.slots), 0) AS slots
          FROM draftsman.serving_workers(%(lease)s) w WHERE j.queue = ANY (w.queues)) x
- WHERE j.number = %(job)s
+ WHERE j.number = %(job)s AND
+-- visible job: j.number
 
 -- name: why
 SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
@@ -438,7 +457,9 @@ SELECT w.status::text, c.count
        SELECT count(*) AS count
          FROM (SELECT FROM draftsman.job_states
                 WHERE (status, number) >= (w.status, 0)
-                  AND (status, number) < (w.status, 9223372036854775807) ORDER BY status, number
+                  AND (status, number) < (w.status, 9223372036854775807) AND
+-- visible job: number
+                ORDER BY status, number
                 LIMIT CASE WHEN w.status = ANY (%(terminal)s::draftsman.job_status[])
                       THEN %(most)s::bigint END) j) c
  WHERE c.count > 0
@@ -448,7 +469,8 @@ SELECT w.status::text, c.count
 SELECT count(*) AS open,
        count(*) FILTER (WHERE expires_at < draftsman.now() + interval '1 hour') AS soon,
        min(expires_at) AS next, (SELECT count(*) FROM draftsman.queue_pauses) AS pauses
-  FROM draftsman.job_questions WHERE status = 'open'
+  FROM draftsman.job_questions WHERE status = 'open' AND
+-- visible job: job
 
 -- Answers of the last day, at most 10,000: their number, and median seconds from the question.
 -- name: answer_times
@@ -461,7 +483,9 @@ SELECT count(*),
        SELECT asked_at, answered_at
          FROM draftsman.job_questions
         WHERE job = a.job AND ordinal = a.question AND status = 'answered'
-          AND answered_at > draftsman.now() - interval '1 day' LIMIT 1) q
+          AND answered_at > draftsman.now() - interval '1 day' AND
+-- visible job: a.job
+        LIMIT 1) q
  WHERE a.accepted AND a.created_at > draftsman.now() - interval '1 day'
 
 -- name: health

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from draftsman.formats.amounts import counted
 from draftsman.ids import question_name
@@ -90,6 +90,18 @@ class ProposedRule:
     def key(self) -> str:
         """The key of the message, which is written once."""
         return f"rule {self.id} proposed"
+
+
+def rule_notice(payload: dict[str, Any], rule: PermissionRule | None) -> dict[str, Any]:
+    """Return the payload of a notice about a rule, as the rule is recorded.
+
+    The sessions of workers write payloads: the text of an operator's decision is not theirs. A
+    rule that is not proposed any more has no buttons.
+    """
+    if rule is None:
+        return {key: payload[key] for key in payload if key != "rule"}
+    notice = {"text": proposal_text(rule), "names_job": True}
+    return notice | {"rule": rule.id} if rule.status is RuleStatus.PROPOSED else notice
 
 
 def proposal_text(rule: PermissionRule | ProposedRule) -> str:

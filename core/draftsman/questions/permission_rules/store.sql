@@ -13,7 +13,8 @@ SELECT r.id, r.repo, r.pattern,
        r.seconds, r.proposed_at, r.proposed_by, r.ratified_at, r.ratified_by, r.expires_at,
        r.ended_at, r.ended_by, r.end_reason
   FROM draftsman.permission_rules r
- WHERE (%(id)s::bigint IS NULL OR r.id = %(id)s) AND (%(repo)s::text IS NULL OR r.repo = %(repo)s)
+ WHERE (%(id)s::bigint IS NULL OR r.id = %(id)s) AND (%(repo)s::text IS NULL OR r.repo = %(repo)s) AND
+-- visible repo: r.repo
  ORDER BY r.id DESC
  LIMIT %(limit)s
 
@@ -35,7 +36,8 @@ SELECT DISTINCT r.repo
 -- name: decisions
 SELECT d.job, d.question, d.repo, d.words, d.allowed, d.voter AS by, d.created_at AS at
   FROM (SELECT job, question FROM draftsman.permission_requests
-         WHERE %(repo)s::text IS NULL OR repo = %(repo)s
+         WHERE (%(repo)s::text IS NULL OR repo = %(repo)s) AND
+-- visible repo: repo
          ORDER BY job DESC, question DESC
          LIMIT %(limit)s) p
  CROSS JOIN LATERAL (
@@ -51,7 +53,8 @@ SELECT u.job, u.question, p.words, q.answered_at AS at
   FROM draftsman.rule_uses u
   JOIN draftsman.permission_requests p ON p.job = u.job AND p.question = u.question
   JOIN draftsman.job_questions q ON q.job = u.job AND q.ordinal = u.question
- WHERE u.rule = %(rule)s
+ WHERE u.rule = %(rule)s AND
+-- visible job: u.job
  ORDER BY u.job DESC, u.question DESC
  LIMIT %(limit)s
 

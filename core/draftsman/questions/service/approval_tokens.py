@@ -12,8 +12,8 @@ import secrets
 from typing import Final
 
 from draftsman.database.database import Connection, Database
-from draftsman.errors import CommandHint, NotFound, NotPermitted, QuestionClosed
-from draftsman.ids import question_name
+from draftsman.errors import CommandHint, NotPermitted, QuestionClosed
+from draftsman.ids import unknown_question
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import Policy
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
@@ -139,11 +139,4 @@ async def _record_refusal(
         reason=reason,
         actor=actor.name,
         most=MAX_REFUSALS,
-    )
-
-
-def unknown_question(job: int, ordinal: int) -> NotFound:
-    """Return the error for a question that does not exist."""
-    return NotFound(
-        f"there is no question {question_name(job, ordinal)}", hint=CommandHint("questions")
     )

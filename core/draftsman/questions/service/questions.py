@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
+from draftsman.ids import unknown_question
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.store import jobs
 from draftsman.people.actor import Actor
@@ -81,7 +82,7 @@ class Questions:
         async with self._db.connection() as conn:
             question = await store.get(conn, job, ordinal)
         if question is None:
-            raise approval_tokens.unknown_question(job, ordinal)
+            raise unknown_question(job, ordinal)
         return question
 
     async def answer(
@@ -304,7 +305,7 @@ class Questions:
     async def lock(self, conn: Connection, job: int, ordinal: int) -> LockedQuestion:
         """Lock a job and its question; raises NotFound."""
         if (locked := await store.lock(conn, job, ordinal)) is None:
-            raise approval_tokens.unknown_question(job, ordinal)
+            raise unknown_question(job, ordinal)
         return replace(locked, invoker=self._policy.requester(locked.invoker))
 
 

@@ -292,6 +292,15 @@ async def identical_questions(conn: Connection, job: int, ordinal: int) -> list[
     return await fetch_all(conn, _Q["identical_questions"], params, IdenticalQuestion)
 
 
+async def get_with_identical(
+    conn: Connection, job: int, ordinal: int
+) -> tuple[Question | None, list[IdenticalQuestion]]:
+    """Return a question, and the other open questions that are identical to it."""
+    params = {"job": job, "question": ordinal}
+    question = await fetch_one(conn, _Q["get"], params | {"ordinal": ordinal}, Question)
+    return question, await fetch_all(conn, _Q["identical_questions"], params, IdenticalQuestion)
+
+
 # Questions whose time is over.
 
 

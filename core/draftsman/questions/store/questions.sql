@@ -99,10 +99,13 @@ SELECT * FROM draftsman.questions
  LIMIT 1
 
 -- name: get
-SELECT * FROM draftsman.questions WHERE job = %(job)s AND ordinal = %(ordinal)s
+SELECT * FROM draftsman.questions WHERE job = %(job)s AND ordinal = %(ordinal)s AND
+-- visible job: job
 
 -- name: of_job
-SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
+SELECT * FROM draftsman.questions WHERE job = %(job)s AND
+-- visible job: job
+ ORDER BY ordinal
 
 -- part: identical
  CROSS JOIN LATERAL (
@@ -139,14 +142,16 @@ WITH soonest AS MATERIALIZED (
     (SELECT q.expires_at, q.job, q.ordinal FROM draftsman.job_questions q
       WHERE q.status = 'open'
         AND (q.expires_at, q.job, q.ordinal)
-            > (%(expires_at)s::timestamptz, %(job)s::bigint, %(ordinal)s::int)
+            > (%(expires_at)s::timestamptz, %(job)s::bigint, %(ordinal)s::int) AND
+-- visible job: q.job
 -- include: shown
       ORDER BY q.expires_at, q.job, q.ordinal
       LIMIT %(limit)s)
      UNION ALL
     (SELECT q.expires_at, q.job, q.ordinal FROM draftsman.job_questions q
       WHERE q.status = 'open' AND q.expires_at IS NULL
-        AND (q.job, q.ordinal) > (%(never_job)s::bigint, %(never_ordinal)s::int)
+        AND (q.job, q.ordinal) > (%(never_job)s::bigint, %(never_ordinal)s::int) AND
+-- visible job: q.job
 -- include: shown
       ORDER BY q.expires_at, q.job, q.ordinal
       LIMIT %(limit)s)
@@ -211,7 +216,8 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
         WHERE job = q.job AND question = q.ordinal AND expires_at > draftsman.now()
         LIMIT 1) g ON true
 -- include: identical
- WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
+ WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[]) AND
+-- visible job: q.job
  ORDER BY q.expires_at NULLS LAST, q.job, q.ordinal
 
 -- name: asked
@@ -232,7 +238,8 @@ SELECT id, job, question, kind::text, source::text, source_event_id, responder_i
 SELECT j.status, r.invoker_id, j.queue
   FROM draftsman.job_states j
   JOIN draftsman.job_requests r ON r.number = j.number
- WHERE j.number = %(job)s
+ WHERE j.number = %(job)s AND
+-- visible job: j.number
    FOR NO KEY UPDATE OF j
 
 -- A question with an escalation is not due at its expiry until it was escalated.

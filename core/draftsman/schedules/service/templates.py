@@ -89,6 +89,8 @@ class Templates:
         params: Mapping[str, Any],
         *,
         fields: Mapping[str, Any] | None = None,
+        event: str | None = None,
+        notify: Sequence[str] = (),
         typed: bool = False,
         unchecked: bool = False,
         chats: bool = True,
@@ -96,17 +98,22 @@ class Templates:
     ) -> Invocation:
         """Return the checked request that a template makes with these parameters.
 
-        `fields` replace those of the template. With `typed`, parameters are texts that a person
-        typed. `chats`: whether the chats of its targets must be configured here. `removed`: whether
-        a named version of a removed template is allowed, as for a schedule. Raises NotFound,
+        `fields` replace those of the template, and the targets `notify` precede its own. An `event`
+        of a channel submits a single job. With `typed`, parameters are texts that a person typed.
+        `chats`: whether the chats of its targets must be configured here. `removed`: whether a
+        named version of a removed template is allowed, as for a schedule. Raises NotFound,
         UsageError.
         """
         template = await self.get(name)
         if not removed:
             await self.get(template.name)
+        of_event = {} if event is None else {"key": event, "external_event_id": event}
+        fields = of_event | dict(fields or {})
         async with SchemaChecker() as checker:
             request = await self.build(template, params, checker, fields=fields, typed=typed)
-        return await self._checks.resolve(request, unchecked=unchecked, chats=chats)
+        request = await self._checks.resolve(request, unchecked=unchecked, chats=chats)
+        targets = tuple(dict.fromkeys((*notify, *request.notify)))
+        return request.model_copy(update={"notify": targets}) if notify else request
 
     async def build(
         self,

@@ -22,20 +22,18 @@ from draftsman.deliveries.delivery import (
     SendResult,
     Unconfirmed,
 )
-from draftsman.deliveries.documents.document import Action, Step
-from draftsman.deliveries.documents.plain import render_plain
+from draftsman.deliveries.documents.document import Step
+from draftsman.deliveries.documents.plain import render_plain, to_answer
 from draftsman.deliveries.target import Target
 from draftsman.errors import Failure
-from draftsman.formats.truncation import truncate
 from draftsman.people.actor import Actor
 from draftsman.processes.components import ComponentGroup, Routine
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman.runtime import Runtime
 from draftsman_bots.conversation.commands import Surface
 from draftsman_bots.conversation.parser import REPLY, parse
-from draftsman_bots.conversation.places import load_place
-from draftsman_bots.conversation.replies import KnownAuthor, Wording, respond
-from draftsman_bots.conversation.resolution import Talk, WrittenText, resolve
+from draftsman_bots.conversation.replies import KnownAuthor, Wording, respond_to_text
+from draftsman_bots.conversation.resolution import Talk
 
 from draftsman_httpchat.settings import HttpChatSettings
 
@@ -46,9 +44,7 @@ _log = logging.getLogger(__name__)
 
 def how(step: Step) -> str:
     """Return how people take a step in a room."""
-    if step.action is Action.APPROVE:
-        return "write here: approve, or deny and a reason"
-    return "write here: your answer" if step.action is Action.ANSWER else step.command
+    return to_answer(step, "write here:") if step.is_answer else step.command
 
 
 class HttpChannel(Channel):
@@ -74,7 +70,7 @@ class HttpChannel(Channel):
         await self._client.aclose()
 
     async def _post(self, message: Message, ref: str, gone: str) -> SendResult:
-        body = {"room": message.target, "text": truncate(render_plain(message, how), MAX_TEXT)}
+        body = {"room": message.target, "text": render_plain(message, how, MAX_TEXT)}
         return await self._put(f"/messages/{ref}", ref, gone, json=body)
 
     async def _put(self, path: str, ref: str, gone: str, **body: Any) -> SendResult:
@@ -98,25 +94,22 @@ class HttpChannel(Channel):
         )
 
 
-class Bot:
+class Bot(ComponentGroup):
     """The bot of a chat server."""
 
     def __init__(self, rt: Runtime, url: str) -> None:
         self._rt = rt
         self._client = httpx.AsyncClient(base_url=url)
         deliveries = rt.delivery_process([HttpChannel(url)])
-        self._components = ComponentGroup([deliveries, Routine(self._read)])
-        self.stop = self._components.stop
+        super().__init__([deliveries, Routine(self._read)])
 
     async def run(self) -> None:
         """Work until stopped."""
         async with self._client:
-            await self._components.run()
+            await super().run()
 
     async def _read(self, stop: StopSignal) -> None:
-        outage = OutageGuard("the reader of the chat server")
-        while not await stop.wait(0.2):
-            await outage.guard(self._take_texts)
+        await OutageGuard("the reader of the chat server").repeat(self._take_texts, 0.2, stop)
 
     async def _take_texts(self) -> None:
         try:
@@ -131,14 +124,15 @@ class Bot:
         author = await self._rt.people.actor(Actor(NAME, text["author"], text["author"]))
         topics = await self._rt.threads.place(NAME, text["room"])
         asked = {(topic.job, topic.question) for topic in topics}
-        jobs = [topic.job for topic in topics]
-        place = await load_place(
-            self._rt, Talk.PERMITTED, author, jobs, lambda item: (item.job, item.ordinal) in asked
-        )
         key = f"{NAME}:{text['id']}"
-        written = WrittenText(parse(text["text"], REPLY, name="draftsman"), key)
-        conversation = KnownAuthor(self._rt, author, Wording(Surface.REPLY))
-        reply = await respond(conversation, written, place, resolve(written, place))
+        reply = await respond_to_text(
+            KnownAuthor(self._rt, author, Wording(Surface.REPLY)),
+            parse(text["text"], REPLY, name="draftsman"),
+            key,
+            [topic.job for topic in topics],
+            lambda item: (item.job, item.ordinal) in asked,
+            talk=Talk.PERMITTED,
+        )
         if reply is not None and reply.text and reply.job is not None:
             words = reply.text if isinstance(reply.text, tuple) else (reply.text.text(),)
             await self._rt.outbox.notice(reply.job, key, words, at=Target(NAME, text["room"]))
@@ -146,6 +140,4 @@ class Bot:
 
 def create(rt: Runtime) -> Bot:
     """Return the bot of the server in `[httpchat]`."""
-    settings = HttpChatSettings.of(rt.settings)
-    assert settings is not None
-    return Bot(rt, settings.url)
+    return Bot(rt, HttpChatSettings.required(rt.settings).url)

@@ -244,3 +244,10 @@ async def test_known_repository_is_found_by_its_name(
     object.__setattr__(bench.rt.settings, "default_agent", "careful")
     await bench.slack.command(ANNA, bench.general, "fix --repo=https://x.org/other it")
     assert (await bench.rt.read_model.job(5)).agent == "careful"
+
+
+async def test_a_command_about_a_job_does_not_take_its_question(bench: SlackBotHarness) -> None:
+    work = await bench.make.asked(GATE)
+    ack = await bench.slack.command(OLGA, bench.general, f"cancel {work.name}/1")
+    assert "is a question, and this is about a job" in ack.body["text"]
+    assert (await bench.rt.read_model.job(work.number)).finished_at is None

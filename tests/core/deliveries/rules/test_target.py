@@ -56,7 +56,7 @@ def test_a_card_is_identified_by_its_id(card: str) -> None:
 
 @cases("text", ["github/acme/pay", "acme/pay#1", "github/acme/pay#0", "github/a b/pay#1", "#1"])
 def test_an_issue_is_identified_by_forge_repository_and_number(text: str) -> None:
-    with pytest.raises(UsageError, match="such as forge:github/acme/pay#12"):
+    with pytest.raises(UsageError, match="such as forge:work/acme/pay#12"):
         parse(f"forge:{text}")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from draftsman import plugins
 from draftsman.agent_runs.protocol.protocol import Profile
 from draftsman.errors import Failure
 from draftsman.resources import PACKAGE_ROOT
@@ -60,6 +61,7 @@ def test_the_command_line_of_podman_is_exact() -> None:
     assert f"from {container_init.__name__} import main" in code
     assert "sys.path.insert(0, '/opt/draftsman')" in code
     package = PACKAGE_ROOT / "draftsman"
+    adapters = plugins.package_path("draftsman_agents")
     files = planned["open_files"]
     assert planned["run"][:-1] == [
         "/usr/bin/podman", "run", "--rm", "--interactive", "--pull=never", "--read-only",
@@ -71,6 +73,7 @@ def test_the_command_line_of_podman_is_exact() -> None:
         "--ulimit=nproc=32:32",
         f"--tmpfs=/tmp:rw,nosuid,nodev,exec,mode=1777,size={MEGABYTE}", f"--shm-size={MEGABYTE}",
         f"--mount=type=bind,source={package},target=/opt/draftsman/draftsman,readonly",
+        f"--mount=type=bind,source={adapters},target=/opt/draftsman/draftsman_agents,readonly",
         '--mount=type=bind,"source=/opt/a,b","target=/opt/a,b",readonly',
         "--mount=type=bind,source=/data/home,target=/home/agent",
         "--mount=type=bind,source=/data/repo,target=/workspace/repo",
@@ -103,7 +106,7 @@ def test_programs_of_a_container_are_those_of_its_image(monkeypatch: pytest.Monk
     codex = AgentSettings(kind="codex", command=("codex", "app-server"))
     command = agent_command(codex, mode)
     assert (command[:4], command[-3:]) == (
-        ("python3", "-P", "-m", "draftsman.agents.codex"),
+        ("python3", "-P", "-m", "draftsman_agents.codex"),
         ("--", "codex", "app-server"),
     )
     environment = agent_environment(codex, Path("/home"), sandbox=mode)

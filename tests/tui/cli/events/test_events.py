@@ -20,7 +20,7 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import background
-from draftsman_tui.cli.events.events import KindsParam, events
+from draftsman_tui.cli.events.events import KINDS_PARAM, events
 from tests.support.event_history import wait_for_feed
 from tests.tui.cli.cli_runner import Cli, Terminal
 
@@ -274,7 +274,7 @@ async def test_a_misspelled_kind_is_corrected(cli: Cli, make: Factory) -> None:
     near = "no event has the kind 'job_fail'; did you mean job_failed"
     (await cli("events", "--kind", "job_fail")).refused(2, near)
     (await cli("events", "--kind", "nope")).refused(2, "kinds: action_refused, answer_deleted, ")
-    items = KindsParam().shell_complete(Context(events), events.params[0], "job_failed,job_cl")
+    items = KINDS_PARAM.shell_complete(Context(events), events.params[0], "job_failed,job_cl")
     assert [item.value for item in items] == ["job_failed,job_claimed"]
     done = await cli("events", "--kind", "job_expired")
     assert (done.code, done.err) == (0, "no events match the filters\n")

@@ -168,8 +168,8 @@ async def test_all_matching_jobs_are_canceled_beyond_a_page(
     [
         ((), "specify either jobs or --status"),
         (("D-1", "--status", "queued"), "specify either jobs or --status"),
-        (("--tag", "x"), "require --status"),
-        (("D-1", "--dry-run"), "require --status"),
+        (("--tag", "x"), "requires --status"),
+        (("D-1", "--dry-run"), "requires --status"),
         (
             ("--status", "completed"),
             "that is completed cannot be canceled; choose: scheduled",

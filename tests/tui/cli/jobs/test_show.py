@@ -304,3 +304,29 @@ async def test_steps_and_checkpoints_show_where_a_job_continues(
     assert keys == [f"page {n:02}" for n in range(21, -1, -1)]
     [checkpoint] = document["checkpoints"]
     assert (checkpoint["run"], checkpoint["size"], checkpoint["work_size"]) == (1, 12, None)
+
+
+async def test_a_question_is_shown_before_the_others_of_its_job(cli: Cli, make: Factory) -> None:
+    other = QuestionSpec(key="other", text="How fast?", freeform=True)
+    work = await make.asked_at_once(QuestionSpec(key="k", text="How much?", freeform=True), other)
+    shown = (await cli("show", f"{work.name}/2")).out
+    first, others = (
+        shown.split(f"{title}\n")[1].split("\n\n")[0] for title in ("Question", "Other questions")
+    )
+    assert "How fast?" in first
+    assert f"draftsman answer {work.name}/2" in first
+    assert "How much?" in others
+    assert "How fast?" not in others
+    assert shown.index("Question\n") < shown.index("Other questions\n")
+    assert (await cli("show", f"{work.name}/2", "--json")).json["number"] == work.number
+    (await cli("show", f"{work.name}/3")).refused(3, f"there is no question {work.name}/3")
+
+
+async def test_a_question_names_its_job_where_nothing_is_changed(cli: Cli, make: Factory) -> None:
+    work = await make.asked(QuestionSpec(key="k", text="How much?", freeform=True))
+    question = f"{work.name}/1"
+    for reading in ("logs", "events", "questions", "artifacts list", "deliveries --job"):
+        assert (await cli(*reading.split(), question)).code == 0, reading
+    for command in ("cancel", "retry", "pause", "resume"):
+        text = f"{question} is a question, and this is about a job; use {work.name}"
+        (await cli(command, question)).refused(2, text)

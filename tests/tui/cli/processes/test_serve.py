@@ -18,6 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from draftsman.channels import registry
+from draftsman.channels.targets import target_forms
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
@@ -189,3 +191,14 @@ async def test_a_worker_serves_its_health(start: Start, rt: Runtime, tmp_path: P
 
 async def test_an_invalid_health_port_is_refused(cli: Cli) -> None:
     (await cli("worker", "--health-port", "70000")).refused(2, "--health-port", "65535")
+
+
+async def test_the_help_of_bots_and_targets_is_that_of_the_installed_channels(cli: Cli) -> None:
+    channels = registry.channels()
+    shown = (await cli("bots", "--help")).out.partition("Channels:")[2]
+    rows = [row.split()[0] for row in shown.partition("Examples:")[0].splitlines() if row.strip()]
+    assert rows == [channel.table for channel in channels if channel.bot is not None]
+    assert "mail    E-mail bot (docs/mail.md)" in shown
+    for command in ("submit", "ask"):
+        help = " ".join((await cli(command, "--help")).out.split())
+        assert target_forms() in help, command

@@ -15,7 +15,7 @@ from draftsman import __version__
 from draftsman.database import session_settings
 from draftsman.database.database import Connection
 from draftsman.deliveries.service.live_threads import LiveThreads
-from draftsman.deliveries.store import deliveries
+from draftsman.deliveries.store import rate_limits
 from draftsman.runtime import Runtime
 from draftsman_bots.trello import doctor
 from draftsman_bots.trello.records.service import boards_of
@@ -76,8 +76,8 @@ async def test_missing_people_are_reported_with_the_way_to_add_them(
 async def test_a_method_that_slack_refused_is_a_warning(cli: Cli, rt: Runtime) -> None:
     live = LiveThreads(rt.db, rt.policy, "slack")
     refusal = "method_not_supported_for_channel_type (assistant.threads.setStatus)"
-    await live.pause("slack#assistant.threads.setStatus:C1", 86_400, refusal)
-    await live.pause("slack#chat.update", 60, "ratelimited (chat.update)")
+    await live.limits.pause("slack#assistant.threads.setStatus:C1", 86_400, refusal)
+    await live.limits.pause("slack#chat.update", 60, "ratelimited (chat.update)")
     check = (await _checks(cli))["slack"]
     assert check["status"] == "warn"
     assert check["text"].startswith("assistant.threads.setStatus is not used in C1 for ")
@@ -87,7 +87,7 @@ async def test_a_method_that_slack_refused_is_a_warning(cli: Cli, rt: Runtime) -
 
 async def test_a_place_that_is_not_used_for_a_while_is_a_warning(cli: Cli, rt: Runtime) -> None:
     async with rt.db.connection() as conn:
-        await deliveries.pause(conn, "webhook:ops", 7200, "503")
+        await rate_limits.pause(conn, "webhook:ops", 7200, "503")
     check = (await _checks(cli))["webhook"]
     assert check["text"].startswith("webhook is not used in ops for ")
     assert check["hint"] == "messages are delivered without it"
@@ -432,3 +432,21 @@ async def test_a_sandbox_that_is_off_is_a_warning(
         "warn",
         "off: programs have all access rights of this user",
     )
+
+
+async def test_all_logins_of_a_person_on_forges_are_checked(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those after the first, which gets the messages."""
+    monkeypatch.setenv("FORGE_TOKEN", "t0ken-of-the-forge")
+    forge = (
+        'url = "https://{0}.example.org"\nkind = "gitea"\ntoken = {{ env = "FORGE_TOKEN" }}\n'
+        'events = "poll"\n'
+    )
+    tables = "".join(f"\n[forges.{name}]\n{forge.format(name)}" for name in ("one", "two"))
+    person = '\n[people.ben]\nroles = ["invoker"]\nforge = ["one:ben", "two:benny"]\n'
+    cli.config.write_text(tables + person, encoding="utf-8")
+    checks = (await cli("doctor", "--json")).json
+    assert "no person has a login there" not in str(checks)
+    cli.config.write_text(tables + person.replace("two:", "three:"), encoding="utf-8")
+    assert "has the name in: three:benny" in str((await cli("doctor", "--json")).json)

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from draftsman.actions import questions as actions
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED
+from draftsman.attention.digests import DigestHours
 from draftsman.durations import format_duration
 from draftsman.errors import UsageError
 from draftsman.formats import times
+from draftsman.ids import JobRef
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.cli.questions.answers import resolve_question
 from draftsman_tui.terminal import params
 
-if TYPE_CHECKING:
-    from draftsman.attention.digests import DigestHours
-    from draftsman.ids import JobRef
 
-
-def delay_options(default: float) -> Callable[[Any], Any]:
+def delay_options(default: float) -> params.Option:
     """Add `--for`, and the duration as an argument, as it is written in a chat."""
-
-    def decorate(function: Any) -> Any:
-        option = click.option(
-            "--for",
-            "seconds",
-            type=params.REMINDER_DELAY,
-            help=f"How long reminders wait; at most 1d. Default: {format_duration(default)}.",
-        )
-        argument = click.argument("duration", type=params.REMINDER_DELAY, required=False)
-        return argument(option(function))
-
-    return decorate
+    help = f"How long reminders wait; at most 1d. Default: {format_duration(default)}."
+    return params.together(
+        click.argument("duration", type=params.REMINDER_DELAY, required=False),
+        click.option("--for", "seconds", type=params.REMINDER_DELAY, help=help),
+    )
 
 
 def _delay(duration: float | None, seconds: float | None, default: float) -> float:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import click
 
+from draftsman.attention.oncall import Duty
+from draftsman.attention.service.oncall import OnCall
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman.formats import times
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from draftsman.attention.oncall import Duty
-    from draftsman.attention.service.oncall import OnCall
 
 
 @command(

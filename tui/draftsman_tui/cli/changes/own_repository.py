@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from draftsman.agent_runs.changes.diff import changed_files
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
-from draftsman.ids import job_name
+from draftsman.ids import JobRef, job_name
 from draftsman_tui.changes.user_repository import (
     UserRepository,
     fetch,
@@ -21,10 +20,6 @@ from draftsman_tui.changes.user_repository import (
 )
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.ids import JobRef
-
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -38,7 +33,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
         "cd $(draftsman checkout D-142 --worktree)",
     ),
 )
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 @click.option("--detach", is_flag=True, help="Check out the commit, without a branch.")
 @click.option("--worktree", is_flag=True, help="In a new working tree beside the repository.")
 @click.option("--path", type=FOLDER, help="Folder of the new working tree; default: REPO-D-142.")

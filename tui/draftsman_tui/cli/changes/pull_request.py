@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from draftsman.errors import Refused
 from draftsman.formats.json_data import as_data
-from draftsman.ids import job_name
+from draftsman.ids import JobRef, job_name
 from draftsman_tui.changes.merge_request import published_pull_request, request_merge
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.common.job_pages import pages_of
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.ids import JobRef
 
 
 @command(
@@ -66,7 +63,7 @@ PAGES: Final = {"pr": "pull request", "ticket": "ticket", "repo": "repository", 
         "draftsman open D-142 --print",
     ),
 )
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 @click.argument("page", type=click.Choice(list(PAGES)), required=False)
 @click.option("--print", "print_only", is_flag=True, help="Print the URLs; open no browser.")
 async def open_page(app: App, job: JobRef, page: str | None, print_only: bool) -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from draftsman.agent_runs.evidence import signing
 from draftsman.agent_runs.evidence.service import EvidenceVerifier, verify_statement
+from draftsman.agent_runs.evidence.signing import PublicKey
 from draftsman.agent_runs.evidence.statement import statement_lines
 from draftsman.errors import Refused, UsageError
+from draftsman.ids import parse_job
 from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.agent_runs.evidence.signing import PublicKey
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -49,7 +48,7 @@ async def verify(app: App, job_or_file: str, keys: tuple[Path, ...], folder: Pat
     else:
         if "/" in job_or_file or file.suffix:
             raise UsageError(f"{job_or_file}: no such file; use a job or a file of evidence")
-        ref = params.JOB.convert(job_or_file, None, click.get_current_context())
+        ref = parse_job(job_or_file)
         trusted = _trusted(app, keys)
         async with app.runtime(read_only=True) as rt:
             verifier = EvidenceVerifier(rt.read_model, rt.checkpoints, rt.changes)

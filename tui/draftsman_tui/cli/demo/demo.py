@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-# The output of the `demo` command: its steps, the result and the timeline.
-
-
 def _validation(payload: dict[str, Any]) -> str:
     outcome = "passed" if payload.get("passed") else "failed"
     return f"{payload['name']} {outcome}: {payload.get('summary', '')}"

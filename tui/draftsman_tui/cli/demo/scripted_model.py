@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -34,6 +34,20 @@ class ScriptedModel:
         """Return the next turn of a conversation with so many results of tools."""
         return self.script[min(results, len(self.script) - 1)]
 
+    def _next(self, conversation: list[dict[str, Any]], results: int, tools: Iterable[str]) -> Turn:
+        """Return the next turn, whose tool the agent must have.
+
+        Raises ValueError, and ModelError as the script says.
+        """
+        self.conversations.append(conversation)
+        turn = self.turn(results, conversation)
+        if "status" in turn:
+            raise ModelError(turn["status"])
+        used = {call["tool"] for call in turn.get("calls", [turn]) if "tool" in call}
+        if unknown := used - set(tools):
+            raise ValueError(f"the agent has no tools {unknown}")
+        return turn
+
     def reply(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the chunks of the reply; raises ValueError for a request that is not streamed."""
         if not body.get("stream"):
@@ -44,13 +58,10 @@ class ScriptedModel:
             yield _chunk({}, "stop")
             return
         messages: list[dict[str, Any]] = body["messages"]
-        self.conversations.append(messages)
         results = sum(message["role"] == "tool" for message in messages)
-        turn = self.turn(results, messages)
+        names = {tool["function"]["name"] for tool in body["tools"]}
+        turn = self._next(messages, results, names)
         if "tool" in turn:
-            names = {tool["function"]["name"] for tool in body["tools"]}
-            if turn["tool"] not in names:
-                raise ValueError(f"the agent has no tool {turn['tool']}: {sorted(names)}")
             function = {"name": turn["tool"], "arguments": json.dumps(turn["args"])}
             call = {"index": 0, "id": f"call_{results}", "type": "function", "function": function}
             yield _chunk({"role": "assistant", "content": None, "tool_calls": [call]})
@@ -76,15 +87,10 @@ class ScriptedModel:
     def generate(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the response to a stream of the Gemini API; raises ValueError, or ModelError."""
         contents: list[dict[str, Any]] = body["contents"]
-        self.conversations.append(contents)
         results = sum("functionResponse" in part for item in contents for part in item["parts"])
-        turn = self.turn(results, contents)
-        if "status" in turn:
-            raise ModelError(turn["status"])
+        declared = [item for tool in body["tools"] for item in tool["functionDeclarations"]]
+        turn = self._next(contents, results, (item["name"] for item in declared))
         if "tool" in turn:
-            declared = [item for tool in body["tools"] for item in tool["functionDeclarations"]]
-            if turn["tool"] not in {item["name"] for item in declared}:
-                raise ValueError(f"the agent has no tool {turn['tool']}")
             yield _candidate({"functionCall": {"name": turn["tool"], "args": turn["args"]}})
         else:
             yield _candidate({"text": turn["text"]})
@@ -98,15 +104,11 @@ class ScriptedModel:
         if not body.get("stream"):
             raise ValueError("the request is not streamed")
         items: list[dict[str, Any]] = body["input"]
-        self.conversations.append(items)
         results = sum(str(item.get("type")).endswith("_call_output") for item in items)
-        turn = self.turn(results, items)
-        if "status" in turn:
-            raise ModelError(turn["status"])
+        names = {inner["name"] for tool in body["tools"] for inner in tool.get("tools", [tool])}
+        later = (turn["tool"] for turn in self.script if "namespace" in turn)  # servers start
+        turn = self._next(items, results, {*names, *later})
         if "tool" in turn:
-            names = {inner["name"] for tool in body["tools"] for inner in tool.get("tools", [tool])}
-            if turn["tool"] not in names and "namespace" not in turn:  # servers start meanwhile
-                raise ValueError(f"the agent has no tool {turn['tool']}: {sorted(names)}")
             item: dict[str, Any] = {
                 "type": "function_call",
                 "id": f"fc_{results}",
@@ -130,19 +132,15 @@ class ScriptedModel:
         """Yield the events of a message; raises ValueError for a request that is not streamed."""
         if not body.get("stream"):
             raise ValueError("the request is not streamed")
-        self.conversations.append(body["messages"])
         results = sum(
             block.get("type") == "tool_result"
             for message in body["messages"]
             if isinstance(message["content"], list)
             for block in message["content"]
         )
-        turn = self.turn(results, body["messages"])
+        names = {tool["name"] for tool in body["tools"]}
+        turn = self._next(body["messages"], results, names)
         calls: list[Turn] = turn.get("calls", [turn] if "tool" in turn else [])
-        if "status" in turn:
-            raise ModelError(turn["status"])
-        if unknown := {call["tool"] for call in calls} - {tool["name"] for tool in body["tools"]}:
-            raise ValueError(f"the agent has no tools {unknown}")
         start: dict[str, Any] = {
             "id": f"msg_{results}",
             "type": "message",

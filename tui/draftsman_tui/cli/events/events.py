@@ -8,7 +8,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -25,14 +25,9 @@ from draftsman_tui.common.events import event_text
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from draftsman.events.event import Event
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
-
-
-# The `archives` command group: months of events that were moved to files.
 
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -72,10 +67,7 @@ async def check(app: App, file: Path) -> None:
     """Verify an archive and print its contents."""
     async with app.runtime(read_only=True) as rt:
         archive = await rt.archives.check(file)
-    if app.json:
-        app.out.document(as_data(archive))
-    else:
-        app.out.print(f"{file} is valid: {actions.archived(archive)}")
+    app.out.result(as_data(archive), f"{file} is valid: {actions.archived(archive)}")
 
 
 @archives.subcommand(
@@ -119,38 +111,22 @@ ALL = 1_000_000
 Cursor = tuple[int, int, int]
 
 
-class KindsParam(params.WordsParam):
-    """Kinds of events, separated by commas."""
-
-    name = "kinds"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete the last kind."""
-        from click.shell_completion import CompletionItem
-
-        before, comma, last = incomplete.rpartition(",")
-        known = [kind for kind in sorted(EVENTS) if kind.startswith(last)]
-        return [CompletionItem(f"{before}{comma}{kind}", help=EVENTS[kind].text) for kind in known]
+KINDS_PARAM: Final = params.Parsed(
+    "kinds",
+    params.words,
+    params.last_word({kind: EVENTS[kind].text for kind in sorted(EVENTS)}),
+)
 
 
-class CursorParam(params.Param):
-    """A cursor `epoch.txid.id` as printed by events; a single job also accepts a bare id."""
-
-    name = "cursor"
-
-    def convert(self, value: Any, param: object, ctx: object) -> Cursor:
-        """Parse the cursor; raises UsageError."""
-        if isinstance(value, tuple):
-            return value
-        numbers = str(value).split(".")
-        if len(numbers) not in (1, 3) or not all(
-            number.isdecimal() and len(number) < 19 for number in numbers
-        ):
-            raise UsageError(f"invalid cursor {value!r}; use a cursor printed by events --json")
-        epoch, txid, id = [0, 0, *map(int, numbers)][-3:]
-        return epoch, txid, id
+def _cursor(text: str) -> Cursor:
+    """Parse a cursor `epoch.txid.id` as printed by events; a single job also accepts a bare id."""
+    numbers = text.split(".")
+    if len(numbers) not in (1, 3) or not all(
+        number.isdecimal() and len(number) < 19 for number in numbers
+    ):
+        raise UsageError(f"invalid cursor {text!r}; use a cursor printed by events --json")
+    epoch, txid, id = [0, 0, *map(int, numbers)][-3:]
+    return epoch, txid, id
 
 
 @command(
@@ -163,12 +139,14 @@ class CursorParam(params.Param):
         "draftsman events --json --after 1.7342.99 --limit 100",
     ),
 )
-@click.argument("job", type=params.JOB, required=False)
-@click.option("--job", "of_job", type=params.JOB, help="Events of this job; the same as JOB.")
+@click.argument("job", type=params.JOB_OF, required=False)
+@click.option("--job", "of_job", type=params.JOB_OF, help="Events of this job; the same as JOB.")
 @click.option("-f", "--follow", is_flag=True, help="Stream new events; with a job, until it ends.")
-@click.option("--kind", type=KindsParam(), multiple=True, help="Filter by kind, e.g. job_failed.")
+@click.option("--kind", type=KINDS_PARAM, multiple=True, help="Filter by kind, e.g. job_failed.")
 @click.option("--since", type=params.DURATION, help="Events of this time, e.g. 2h.")
-@click.option("--after", type=CursorParam(), help="Only events after this cursor.")
+@click.option(
+    "--after", type=params.Parsed("cursor", _cursor), help="Only events after this cursor."
+)
 @click.option(
     "--limit",
     type=click.IntRange(1),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,14 +10,11 @@ from draftsman.errors import Refused, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import format_size
 from draftsman.formats.json_data import as_data
-from draftsman.ids import job_name
+from draftsman.ids import JobRef, job_name
 from draftsman_tui.cli.app import App, command_group, number_of
 from draftsman_tui.common.artifacts import content_json
 from draftsman_tui.terminal import params, stdio
 from draftsman_tui.terminal.output import plain, styled
-
-if TYPE_CHECKING:
-    from draftsman.ids import JobRef
 
 
 @command_group(
@@ -34,7 +30,7 @@ def artifacts() -> None:
 
 
 @artifacts.subcommand("list", examples=("draftsman artifacts list D-142",))
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 async def list_artifacts(app: App, job: JobRef) -> None:
     """List the artifacts of a job."""
     async with app.runtime(read_only=True) as rt:
@@ -62,7 +58,7 @@ async def list_artifacts(app: App, job: JobRef) -> None:
 @artifacts.subcommand(
     "get", examples=("draftsman artifacts get D-142 changes.patch -o changes.patch",)
 )
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 @click.argument("name", type=params.TEXT)
 @click.option(
     "-o",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,23 +10,19 @@ import click
 from draftsman.actions import jobs as actions
 from draftsman.errors import UsageError
 from draftsman.formats import times
-from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, Status
-from draftsman.text import first_line
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.jobs.selection import confirm_selected, filter_options, filters_of
 from draftsman_tui.cli.perform import (
     call_of,
-    confirm_matching,
     numbers_of,
     perform_each,
     print_result,
     print_results,
 )
-from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
     from draftsman.actions.action import Action
@@ -106,9 +100,6 @@ async def _perform(
         )
 
 
-# The `tell` command: a message to the agent of a job.
-
-
 @command(
     "tell",
     section="Control of jobs",
@@ -140,61 +131,26 @@ async def tell(app: App, job: JobRef, message: tuple[str, ...], key: str | None)
         print_result(app, await actions.tell(await call_of(rt), number, text, key=key))
 
 
-# The `cancel` command: cancel jobs, named or matching a filter.
-
-
-FILTERS: Final = "--status, e.g. --status queued"
 PAGE: Final = 1000
 """Jobs that a query reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class CancelFilter:
-    """Filter of the jobs to cancel, from the options of the command."""
-
-    status: tuple[tuple[Status, ...], ...]
-    type: str | None
-    agent: str | None
-    repo: str | None
-    queue: str | None
-    tags: tuple[str, ...]
-    mine: bool
-    since: float | None
-
-    @property
-    def statuses(self) -> list[Status]:
-        """The values of --status, which is repeatable."""
-        return [status for group in self.status for status in group]
-
-    @property
-    def has_conditions(self) -> bool:
-        """Whether there are options beside --status."""
-        conditions = (self.type, self.agent, self.repo, self.queue, self.tags, self.since)
-        return self.mine or any(conditions)
-
-    async def matching(self, rt: Runtime) -> list[JobSummary]:
-        """Return all jobs that match, oldest first."""
-        since = datetime.now(UTC) - timedelta(seconds=self.since) if self.since else None
-        invoker = (await rt.actor()).voter if self.mine else None
-        jobs: list[JobSummary] = []
-        before: int | None = None
-        while True:
-            page = await rt.read_model.page(
-                statuses=self.statuses,
-                type=self.type,
-                agent=self.agent,
-                repo=self.repo,
-                queue=self.queue,
-                tags=self.tags,
-                since=since,
-                invoker=invoker,
-                before=before,
-                limit=PAGE,
-            )
-            jobs += page.jobs
-            before = page.jobs[-1].number if len(page.jobs) == PAGE else page.scanned_to
-            if before is None:
-                return jobs[::-1]
+async def _matching(
+    rt: Runtime, *, mine: bool, since: float | None, **filters: Any
+) -> list[JobSummary]:
+    """Return all jobs that match, oldest first."""
+    oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
+    invoker = (await rt.actor()).voter if mine else None
+    jobs: list[JobSummary] = []
+    before: int | None = None
+    while True:
+        page = await rt.read_model.page(
+            since=oldest, invoker=invoker, before=before, limit=PAGE, **filters
+        )
+        jobs += page.jobs
+        before = page.jobs[-1].number if len(page.jobs) == PAGE else page.scanned_to
+        if before is None:
+            return jobs[::-1]
 
 
 @command(
@@ -210,18 +166,11 @@ class CancelFilter:
     does=(actions.cancel,),
 )
 @click.argument("jobs", metavar="[JOB...]", nargs=-1, type=params.JOB)
-@click.option("--status", type=params.STATUS, multiple=True, help="Cancel all with this status.")
-@click.option("--type", type=params.TEXT, help="With --status: filter by type.")
-@click.option("--agent", type=params.AGENT, help="With --status: filter by agent.")
-@click.option("--repo", type=params.REPO, help="With --status: filter by repository.")
+@filter_options("Cancel", "created within")
 @click.option("--queue", type=params.TEXT, help="With --status: filter by queue.")
-@click.option(
-    "--tag", "tags", type=params.TEXT, multiple=True, help="With --status: filter by tag."
-)
+@click.option("--tag", type=params.TEXT, multiple=True, help="With --status: filter by tag.")
 @click.option("--mine", is_flag=True, help="With --status: only jobs that you submitted.")
-@click.option("--since", type=params.DURATION, help="With --status: created within, e.g. 2h.")
 @click.option("--tree", is_flag=True, help="Cancel all jobs that wait for it as well.")
-@click.option("--dry-run", is_flag=True, help="List the matching jobs without canceling them.")
 @click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
 @click.option("--force", is_flag=True, help="Cancel without waiting for the worker.")
 @params.yes_option
@@ -246,15 +195,10 @@ async def cancel(
     With --status, cancels every matching job, after a confirmation. Exits with 1 if a job could not
     be canceled.
     """
-    job_filter = CancelFilter(**options)
-    statuses = job_filter.statuses
-    if not statuses and (job_filter.has_conditions or dry_run):
-        raise UsageError(f"filters and --dry-run require {FILTERS}")
-    if bool(jobs) == bool(statuses):
-        raise UsageError(f"specify either jobs or {FILTERS}")
+    filters = filters_of(jobs, options, dry_run=dry_run)
     if tree and (len(jobs) != 1 or force):
         raise UsageError("--tree takes a single job, and cannot be combined with --force")
-    if ended := [value for value in statuses if value in TERMINAL]:
+    if ended := [value for value in filters["statuses"] if value in TERMINAL]:
         live = ", ".join(value for value in Status if value not in TERMINAL)
         raise UsageError(f"a job that is {ended[0]} cannot be canceled; choose: {live}")
     async with app.runtime(read_only=dry_run) as rt:
@@ -266,14 +210,19 @@ async def cancel(
             selection = await actions.select(rt, actions.cancel, numbers)
             prompts.confirm(f"{selection.question} {selection.note()}")
         if not jobs:
-            matching = await job_filter.matching(rt)
-            if dry_run:
-                _list(app, matching)
+            filters["tags"] = filters.pop("tag")
+            numbers = confirm_selected(
+                app,
+                actions.cancel,
+                await _matching(rt, **filters),
+                {"AGE": lambda job: times.age(job.created_at)},
+                done="canceled",
+                empty="no jobs match the filters; to list all jobs: draftsman jobs",
+                dry_run=dry_run,
+                yes=yes,
+            )
+            if not numbers:
                 return
-            if not matching:
-                _print_none(app)
-                return
-            numbers = confirm_matching(app, actions.cancel, matching, yes=yes)
         call = await call_of(rt)
         await perform_each(
             app,
@@ -296,28 +245,3 @@ async def _cancel_tree(
         others = f" and {count} for it" if total > 1 else ""
         prompts.confirm(f"Cancel {job_name(number)}{others}? {actions.cancel.consequence}")
     print_results(app, await actions.cancel_tree(await call_of(rt), number, reason or ""))
-
-
-def _print_none(app: App) -> None:
-    if app.json:
-        app.out.document([])
-    else:
-        app.out.info("no jobs match the filters; to list all jobs: draftsman jobs")
-
-
-def _list(app: App, jobs: Sequence[JobSummary]) -> None:
-    if app.json:
-        app.out.document(jobs)
-        return
-    if jobs:
-        rows = [
-            (
-                styled(job_name(job.number), "bold"),
-                status_text(job.status),
-                first_line(job.ticket_title or job.type, 60),
-                times.age(job.created_at),
-            )
-            for job in jobs
-        ]
-        app.out.table(("JOB", "STATUS", "TITLE", "AGE"), rows, flexible=2)
-    app.out.info(f"{counted(len(jobs), 'job')} would be canceled")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @command("wait", section="Jobs", examples=("draftsman wait D-142 --timeout 10m && echo completed",))
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 @click.option("--timeout", type=params.DURATION, help="Stop waiting after this time, e.g. 10m.")
 async def wait(app: App, job: JobRef, timeout: float | None) -> None:
     """Wait for a job to finish.

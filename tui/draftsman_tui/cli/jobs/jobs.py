@@ -15,10 +15,10 @@ from draftsman.entities import cells
 from draftsman.entities.cells import Cell
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
 from draftsman.entities.queues import hold_text, worker_text
-from draftsman.errors import NotFound, Refused, RejectedField, UsageError
+from draftsman.errors import Refused, RejectedField, UsageError
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
-from draftsman.ids import job_name, question_name
+from draftsman.ids import job_name, question_name, unknown_question
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
@@ -79,15 +79,8 @@ MAX_ERROR_LENGTH: Final = 120
     help="Filter by tag: NAME, or NAME=VALUE; repeatable, a job has all of them.",
 )
 @click.option("--since", type=params.DURATION, help="Jobs created in this time, e.g. 2h.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MAX_JOBS),
-    metavar="N",
-    default=50,
-    show_default=True,
-    help="Maximum number of jobs to list.",
-)
-@click.option("--before", type=params.JOB, help="Jobs older than this job.")
+@params.limit_option("jobs", most=MAX_JOBS)
+@click.option("--before", type=params.JOB_OF, help="Jobs older than this job.")
 @click.option("--queued", is_flag=True, help="Jobs in the order in which workers claim them.")
 async def jobs(
     app: App,
@@ -173,9 +166,7 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
         attention = [*(await rt.acknowledgments.attention([number])).values()]
         asked_so_far = (await rt.questions.of_job(number))[0]
     if job[1] is not None and job[1] not in {item.ordinal for item in asked_so_far}:
-        raise NotFound(
-            f"there is no question {question_name(number, job[1])}; see: draftsman questions"
-        )
+        raise unknown_question(number, job[1])
     attention = [item for item in attention if job[1] in (None, item.question)]
     if job[1] is not None and not attention:
         raise Refused(f"{question_name(number, job[1])} is not open")

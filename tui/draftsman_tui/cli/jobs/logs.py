@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import click
 
@@ -15,18 +16,13 @@ from draftsman.agent_runs.activity.activity import (
     activity_text,
 )
 from draftsman.errors import UsageError
-from draftsman.ids import job_name
+from draftsman.ids import JobRef, job_name
 from draftsman.jobs.reserved_names import TRANSCRIPT
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common.events import no_log
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import CommandOutput, line, plain, styled
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from draftsman.ids import JobRef
 
 
 @command(
@@ -40,7 +36,7 @@ if TYPE_CHECKING:
         "draftsman logs -f --json D-142",
     ),
 )
-@click.argument("job", type=params.JOB)
+@click.argument("job", type=params.JOB_OF)
 @click.option("-f", "--follow", is_flag=True, help="Stream until the job ends, over all its runs.")
 @click.option("--activity", is_flag=True, help="Only the activity of the agent.")
 @click.option("--output", is_flag=True, help="Only the output of programs.")

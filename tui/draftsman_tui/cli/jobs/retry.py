@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,57 +13,17 @@ from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
-from draftsman.jobs.job import Status
 from draftsman.text import first_line
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.perform import call_of, confirm_matching, numbers_of, perform_each
-from draftsman_tui.common.jobs import status_text
+from draftsman_tui.cli.jobs.selection import confirm_selected, filter_options, filters_of
+from draftsman_tui.cli.perform import call_of, numbers_of, perform_each
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
     from draftsman.actions.action import ActionResult
     from draftsman.ids import JobRef
-    from draftsman.jobs.job_summary import FinishedJob
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.runtime import Runtime
-
-
-@dataclass(frozen=True, slots=True)
-class RetryFilter:
-    """Filter of the jobs to retry, from the options of the command."""
-
-    status: tuple[tuple[Status, ...], ...]
-    type: str | None
-    agent: str | None
-    repo: str | None
-    since: float | None
-
-    @property
-    def statuses(self) -> list[Status]:
-        """The values of --status, which is repeatable."""
-        return [status for group in self.status for status in group]
-
-    @property
-    def conditions(self) -> list[str]:
-        """The options that are set beside --status."""
-        options = {
-            "--type": self.type,
-            "--agent": self.agent,
-            "--repo": self.repo,
-            "--since": self.since,
-        }
-        return [option for option, value in options.items() if value]
-
-    async def matching(self, rt: Runtime) -> list[FinishedJob]:
-        """Return the jobs that match, oldest first."""
-        return await rt.finished_jobs.matching(
-            self.statuses,
-            type=self.type,
-            agent=self.agent,
-            repo=self.repo,
-            since=self.since,
-        )
 
 
 @command(
@@ -80,12 +39,7 @@ class RetryFilter:
     does=(actions.retry,),
 )
 @click.argument("jobs", metavar="[JOB...]", nargs=-1, type=params.JOB)
-@click.option("--status", type=params.STATUS, multiple=True, help="Retry all with this status.")
-@click.option("--type", type=params.TEXT, help="With --status: filter by type.")
-@click.option("--agent", type=params.AGENT, help="With --status: filter by agent.")
-@click.option("--repo", type=params.REPO, help="With --status: filter by repository.")
-@click.option("--since", type=params.DURATION, help="With --status: finished within, e.g. 2h.")
-@click.option("--dry-run", is_flag=True, help="List the matching jobs without retrying them.")
+@filter_options("Retry", "finished within")
 @params.yes_option
 @click.option("--fresh", is_flag=True, help="Start over, without the last checkpoint.")
 @click.option("--again", is_flag=True, help="Include completed jobs.")
@@ -112,32 +66,34 @@ async def retry(
     If interrupted, run the same command again to continue. Exits with 1 if a job could not be
     retried.
     """
-    job_filter = RetryFilter(**options)
-    statuses = job_filter.statuses
-    conditions = job_filter.conditions + ["--dry-run"] * dry_run
-    if not statuses and conditions:
-        raise UsageError(f"{conditions[0]} requires --status, e.g. --status dead_letter")
-    if bool(jobs) == bool(statuses):
-        raise UsageError("specify either jobs or --status, e.g. --status dead_letter")
+    filters = filters_of(jobs, options, dry_run=dry_run)
     for option, is_set in (("--with-answer", with_answer), ("--alone", alone)):
-        if statuses and is_set:
+        if is_set and not jobs:
             raise UsageError(f"{option} cannot be combined with --status; name the jobs")
     async with app.runtime(read_only=dry_run) as rt:
         numbers, unknown = await numbers_of(app, rt, jobs)
         if not jobs:
-            matching = await job_filter.matching(rt)
+            matching = await rt.finished_jobs.matching(filters.pop("statuses"), **filters)
             new = [job for job in matching if job.followed_by is None]
             if retried := len(matching) - len(new):
                 app.out.info(
                     f"{counted(retried, 'matching job was', 'matching jobs were')} already retried"
                 )
-            if dry_run:
-                _list(app, new)
+            numbers = confirm_selected(
+                app,
+                actions.retry,
+                new,
+                {
+                    "FINISHED": lambda job: times.ago(job.finished_at),
+                    "ERROR": lambda job: first_line(job.last_error or ""),
+                },
+                done="retried",
+                empty="no jobs to retry; to list dead letters: draftsman jobs --status dead_letter",
+                dry_run=dry_run,
+                yes=yes,
+            )
+            if not numbers:
                 return
-            if not new:
-                _print_none(app)
-                return
-            numbers = confirm_matching(app, actions.retry, new, yes=yes)
         call = await call_of(rt)
 
         async def retry_job(number: int) -> ActionResult[SubmittedJob]:
@@ -170,29 +126,3 @@ async def _print_links(app: App, rt: Runtime, number: int, retry: SubmittedJob) 
     if waiting := await rt.workflows.waiting_count(retry.number):
         count = counted(waiting, "job waits", "jobs wait")
         app.out.info(f"{count} for it: draftsman show {retry.name} --tree")
-
-
-def _print_none(app: App) -> None:
-    if app.json:
-        app.out.document([])
-    else:
-        app.out.info("no jobs to retry; to list dead letters: draftsman jobs --status dead_letter")
-
-
-def _list(app: App, jobs: list[FinishedJob]) -> None:
-    if app.json:
-        app.out.document(jobs)
-    elif jobs:
-        rows = [
-            (
-                styled(job_name(job.number), "bold"),
-                status_text(job.status),
-                first_line(job.ticket_title or job.type, 30),
-                times.ago(job.finished_at),
-                first_line(job.last_error or ""),
-            )
-            for job in jobs
-        ]
-        app.out.table(("JOB", "STATUS", "TITLE", "FINISHED", "ERROR"), rows, flexible=4)
-    if not app.json:
-        app.out.info(f"{counted(len(jobs), 'job')} would be retried")

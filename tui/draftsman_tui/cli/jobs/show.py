@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -10,7 +11,7 @@ import click
 from draftsman.deliveries.documents.json import question_json
 from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
-from draftsman.ids import job_name
+from draftsman.ids import job_name, unknown_question
 from draftsman.jobs.details.job_details import MAX_STEPS, JobDetails
 from draftsman.jobs.details.sections.facts import status
 from draftsman.jobs.details.sections.order import sections
@@ -24,11 +25,13 @@ from draftsman.jobs.details.sections.section import (
     faint,
     name,
 )
+from draftsman.text import humanize
+from draftsman.workflows.dependencies import Parent
+from draftsman.workflows.groups import JobGroup
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common.jobs import reason_data
 from draftsman_tui.common.questions import answer_command, owner_name
 from draftsman_tui.common.sections import line_text, part_lines
-from draftsman_tui.common.workflows import group_data, parents_data, parents_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import styled
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from draftsman.ids import JobRef
+
 
 MAX_ENTRIES: Final = 8
 """Maximum number of the newest entries that are shown, if another command lists all."""
@@ -50,30 +54,32 @@ ALL_STEPS: Final = 1000
         "draftsman show D-142",
         "draftsman show D-142 --json | jq .result",
         "draftsman show D-142 --tree",
+        "draftsman show D-142/1",
     ),
 )
-@click.argument("job", type=params.JOB)
+@click.argument("job", metavar="JOB[/QUESTION]", type=params.JOB_OR_QUESTION)
 @click.option("--tree", is_flag=True, help="Show the jobs that wait for it, directly or not.")
-async def show(app: App, job: JobRef, tree: bool) -> None:
-    """Show the details of a job.
+async def show(app: App, job: tuple[JobRef, int | None], tree: bool) -> None:
+    """Show the details of a job, and a question of it before the others.
 
     Includes its status, questions, answers, result, artifacts, request, attachments, messages,
     runs, steps, checkpoints, retries, group, parents, children, deliveries and newest events. With
     --tree, lists the jobs that wait for it, each under its newest parent.
     """
     if tree:
-        await _show_tree(app, job)
+        await _show_tree(app, job[0])
         return
     async with app.runtime(read_only=app.json) as rt:
         steps = ALL_STEPS if app.json else MAX_STEPS + 1
-        details = await rt.read_model.details(await number_of(rt, job), steps=steps)
+        details = await rt.read_model.details(await number_of(rt, job[0]), steps=steps)
+        first = None if job[1] is None else _question(details, job[1])
         if app.json:
             app.out.document(_data(details))
             return
         reader = Reader(details.at, responders(details, rt.policy, owner_name(rt)))
         if details.open_questions:
             await rt.figures.record_views(details.open_questions, await rt.actor())
-    lines = list(job_lines(details, reader))
+    lines = list(job_lines(details, reader, first))
     with app.out.paged():
         app.out.print(*lines)
 
@@ -112,17 +118,46 @@ def _data(details: JobDetails) -> dict[str, Any]:
     return data
 
 
-def job_lines(details: JobDetails, reader: Reader) -> Iterator[RenderableType]:
-    """Yield the heading of a job and its sections; of an open question also how to answer it."""
+def _question(details: JobDetails, ordinal: int) -> str:
+    """Return the name of a question of the job; raises NotFound."""
+    for question in details.questions:
+        if question.ordinal == ordinal:
+            return question.name
+    raise unknown_question(details.job.number, ordinal)
+
+
+def job_lines(
+    details: JobDetails, reader: Reader, first: str | None = None
+) -> Iterator[RenderableType]:
+    """Yield the heading of a job and its sections; of an open question also how to answer it.
+
+    The question with the name `first` is before all others.
+    """
     job = details.job
     title = f"  {one_line(job.ticket_title or job.type)}  "
     yield line_text(name(job.name), title, status(details))
     hints = {question.name: answer_command(question) for question in details.open_questions}
-    for section in sections(details, reader):
+    for section in _beginning_with(first, sections(details, reader)):
         if section.title:
             yield styled("")
             yield styled(section.title, "bold underline")
         yield from part_lines(_newest(section), hints)
+
+
+def _beginning_with(question: str | None, listed: Iterable[JobSection]) -> Iterator[JobSection]:
+    """Yield the sections of a job, before them that of a question, which is in no other."""
+    rest = []
+    for section in listed:
+        chosen = tuple(
+            part for part in section.parts if isinstance(part, Entry) and part.name == question
+        )
+        if chosen and section.name == "questions":
+            yield JobSection("question", "Question", parts=chosen)
+            others = tuple(part for part in section.parts if part not in chosen)
+            section = replace(section, title="Other questions", parts=others)
+        if section.parts:
+            rest.append(section)
+    yield from rest
 
 
 def _newest(section: JobSection) -> Sequence[SectionPart]:
@@ -148,3 +183,36 @@ async def _show_tree(app: App, job: JobRef) -> None:
     if tree.spawned_by is not None:
         app.out.print(styled(f"spawned by {job_name(tree.spawned_by)}", "dim"))
     app.out.print(*(line_text(*job_line) for _, job_line in tree_lines(tree)))
+
+
+MAX_PARENTS: Final = 8
+"""Maximum number of parents named on a line."""
+
+
+def parents_text(parents: Sequence[Parent]) -> str:
+    """List the parents of a job with their statuses."""
+    names = [f"{parent.name} {humanize(parent.status)}" for parent in parents[:MAX_PARENTS]]
+    if len(parents) > MAX_PARENTS:
+        names.append(f"{len(parents) - MAX_PARENTS:,} more")
+    conditions = {str(parent.condition) for parent in parents} - {"success"}
+    on = f" (on {', '.join(sorted(conditions))})" if conditions else ""
+    return ", ".join(names) + on
+
+
+def parents_data(parents: Sequence[Parent]) -> list[dict[str, Any]]:
+    """Return the JSON objects of parents, without their results."""
+    return [
+        {
+            "number": parent.number,
+            "condition": parent.condition,
+            "met": parent.met,
+            "status": parent.status,
+        }
+        for parent in parents
+    ]
+
+
+def group_data(group: JobGroup) -> dict[str, Any]:
+    """Return the JSON object of the group of a job."""
+    names = ("name", "kind", "on_failure", "state", "progress")
+    return {name: getattr(group, name) for name in names}

@@ -62,14 +62,7 @@ def hook() -> None:
     default="ask",
     help="Without an answer, ask the person at the terminal, or deny. Default: ask.",
 )
-@click.option(
-    "--notify",
-    type=params.TEXT,
-    multiple=True,
-    metavar="TARGET",
-    help="Target of the question: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
-    "forge:ISSUE; repeatable.",
-)
+@params.notify_option("Target of the question")
 async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, ...]) -> None:
     """PreToolUse hook of Claude Code: let people decide a tool call.
 

@@ -26,16 +26,13 @@ from draftsman.agent_runs.mcp.run_tools import (
     text_schema,
 )
 from draftsman.errors import AnswerTimeout, DraftsmanError
-from draftsman.ids import job_name, parse_job
+from draftsman.ids import job_name, parse_question
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-
-
-# The tools of the MCP server outside a run, and the socket of those inside.
 
 
 MAX_WAIT: Final = 3600
@@ -193,7 +190,7 @@ class TeamTools:
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         try:
             rt = await self._runtime()
-            number = await rt.read_model.resolve(parse_job(arguments["job"]))
+            number = await rt.read_model.resolve(parse_question(arguments["job"])[0])
             job = await rt.read_model.job(number)
             why = await rt.read_model.why(number)
             questions = await rt.questions.open(number)
@@ -221,9 +218,6 @@ async def ask_run(kind: str, /, **fields: Any) -> dict[str, Any]:
         return await asyncio.to_thread(run_socket.send, kind, **fields)
     except DraftsmanError as error:
         raise ToolError(str(error)) from None
-
-
-# The transport of the MCP server over standard input and output: a message is a line.
 
 
 async def serve(
@@ -284,14 +278,7 @@ DEFAULT_WAIT: Final = 50.0
     default=DEFAULT_WAIT,
     help="Time that a question waits for an answer, unless the call sets it. Default: 50s.",
 )
-@click.option(
-    "--notify",
-    type=params.TEXT,
-    multiple=True,
-    metavar="TARGET",
-    help="Target of questions: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
-    "forge:ISSUE; repeatable.",
-)
+@params.notify_option("Target of questions")
 async def mcp(app: App, wait: float, notify: tuple[str, ...]) -> None:
     """Run an MCP server for a coding agent.
 

@@ -9,9 +9,8 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -20,6 +19,7 @@ import click
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log
+from draftsman_tui.dashboard.themes import NAMES
 from draftsman_tui.terminal import extras, stdio
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.frame.connection import Connect
     from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
-
-# First frame, on the screen while the modules of the dashboard are imported.
-
 
 ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[2J\x1b[H"
 LEAVE: Final = "\x1b[?25h\x1b[?1049l"
@@ -54,9 +51,6 @@ def first_frame() -> Iterator[None]:
 def _write(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
-
-
-# Hangups of the terminal while the dashboard is shown.
 
 
 @contextlib.contextmanager
@@ -119,25 +113,6 @@ IN_BROWSER: Final = "textual.drivers.web_driver:WebDriver"
 """Value of TEXTUAL_DRIVER in the processes that textual-serve starts."""
 
 
-class LazyChoice(click.Choice[str]):
-    """A choice whose values are loaded on first use."""
-
-    def __init__(self, load: Callable[[], Sequence[str]]) -> None:
-        self.case_sensitive = True
-        self._load = load
-
-    @cached_property
-    def choices(self) -> Sequence[str]:  # type: ignore[override]
-        """The allowed values."""
-        return tuple(self._load())
-
-
-def _themes() -> Sequence[str]:
-    from draftsman_tui.dashboard.themes import NAMES
-
-    return NAMES
-
-
 @command(
     "dashboard",
     section="Processes",
@@ -150,7 +125,7 @@ def _themes() -> Sequence[str]:
 )
 @click.option("--read-only", is_flag=True, help="Use a read-only database session.")
 @click.option("--view", metavar="NAME", help="Table or saved view to open first.")
-@click.option("--theme", type=LazyChoice(_themes), help="Color theme.")
+@click.option("--theme", type=click.Choice(NAMES), help="Color theme.")
 @click.option("--web", is_flag=True, help="Serve the dashboard to a browser on this machine.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), help=f"Port of --web; 0: any free port.  [{PORT}]"

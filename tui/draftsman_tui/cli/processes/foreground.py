@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 #
 # The supervisor's stdin is a pipe from this process. When the pipe closes, for whatever reason, the
 # supervisor stops everything, unless it was detached first.
-
-
 MAX_LOG_SIZE: Final = 10_000_000
 """Bytes; a larger log is truncated at the start."""
 MAX_RECENT_LINES: Final = 20
@@ -116,9 +114,6 @@ def _log_file(path: Path) -> BinaryIO:
         raise UsageError(
             f"{path}: {error.strerror}; set data_dir to a writable directory"
         ) from None
-
-
-# Status line of `up` on a terminal without the dashboard, with the log above it.
 
 
 CLEAR: Final = "\r\x1b[2K"

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
 from draftsman.channels import registry
+from draftsman.channels.plugin import ChannelPlugin
 from draftsman.errors import ConfigError
+from draftsman.settings import Settings
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
+from draftsman_tui.cli.processes.supervisor import Child
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import of_channel, require
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from draftsman.channels.plugin import ChannelPlugin
-    from draftsman.settings import Settings
-    from draftsman_tui.cli.processes.supervisor import Child
 
 
 @command(
@@ -79,9 +75,23 @@ async def worker(
         raise click.exceptions.Exit(code)
 
 
+class BotsCommand(click.Command):
+    """The command whose help lists the bots of the channels that are installed."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the bots before the examples."""
+        bots = (channel for channel in registry.channels() if channel.bot is not None)
+        with formatter.section("Channels"):
+            formatter.write_dl(
+                [(bot.table, f"{bot.bot_label} ({bot.docs})".removesuffix(" ()")) for bot in bots]
+            )
+        super().format_epilog(ctx, formatter)
+
+
 @command(
     "bots",
     section="Processes",
+    cls=BotsCommand,
     examples=("draftsman bots", "draftsman bots slack", "draftsman bots forges pagers"),
     long_running=True,
 )
@@ -90,9 +100,8 @@ async def worker(
 async def bots(app: App, names: tuple[str, ...], parent: int | None) -> None:
     """Run the bots, and receive the events of forges and pagers.
 
-    Runs all that is configured ([slack], [trello], events in [forges.NAME], listen in
-    [pagers.NAME], and channels of other packages), or those named. On SIGTERM, SIGINT or SIGHUP,
-    the bots finish the work in progress and stop.
+    Runs all that is configured, or those named. On SIGTERM, SIGINT or SIGHUP, the bots finish the
+    work in progress and stop.
     """
     set_up_log(app)
     if parent is None:
@@ -158,10 +167,7 @@ async def web(app: App, listen: str | None, url: str | None, parent: int | None)
     settings = _with_options(app.settings, listen, url)
 
     def started(url: str) -> None:
-        if app.json:
-            app.out.document({"url": url})
-        else:
-            app.out.print(url)
+        app.out.result({"url": url}, url)
         app.out.info("to sign in: draftsman link --web; to stop: Ctrl-C")
 
     if code := await run_web(settings, started, parent=parent):

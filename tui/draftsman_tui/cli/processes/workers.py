@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from draftsman.actions import maintenance as actions
-from draftsman.entities.figures import FIGURES
+from draftsman.entities.figures import FIGURES, FigureRow, summary_text
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
@@ -23,6 +25,7 @@ from draftsman_tui.terminal.output import line
 
 if TYPE_CHECKING:
     from draftsman.events.service import RetentionMonth
+
 
 MONTH: Final = 30 * 86_400.0
 """Seconds of the figures of people without --since."""
@@ -106,9 +109,7 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     all people, others their own figures.
     """
     if people:
-        from draftsman_tui.cli.attention.people_stats import print_figures
-
-        await print_figures(app, MONTH if since is None else since)
+        await _print_figures(app, MONTH if since is None else since)
         return
     if since is not None:
         raise UsageError("--since requires --people")
@@ -150,3 +151,15 @@ async def stats(app: App, people: bool, since: float | None) -> None:
 def _counted(count: int, noun: str, plural: str | None = None) -> str:
     number, _, noun = counted(count, noun, plural).partition(" ")
     return f"{number:>9}  {noun}"
+
+
+async def _print_figures(app: App, since: float) -> None:
+    """Print the figures of people's time."""
+    async with app.runtime(read_only=True) as rt:
+        figures = await rt.figures.read(since)
+    total = figures[0]
+    rows = [FigureRow(row, datetime.now(UTC)) for row in figures]
+    is_empty = not (total.questions or total.answers or total.pings)
+    print_list(app, FIGURES, [] if is_empty and not app.json else rows)
+    if not (is_empty or app.json):
+        app.out.info(summary_text(total))

@@ -200,9 +200,6 @@ async def _show(app: App, rt: Runtime, question: Question) -> None:
     app.out.print_stderr(*await describe(rt, question))
 
 
-# Questions of a followed job, asked on the terminal that follows it.
-
-
 POLL_INTERVAL: Final = 1.0
 """Seconds between looks at a question that other people may answer."""
 MAX_LINE: Final = 65536

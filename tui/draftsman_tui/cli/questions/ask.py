@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
+from draftsman.ids import JobRef
 from draftsman.questions.question import derived_key
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.ids import JobRef
 
 OPEN: Final = (
     "no answer yet; the question stays open, the run parks, and the same command of the next run"
     " gets the answer"
 )
 
-Function = Callable[..., Any]
-_COMMON: Final = (
+common_options = params.together(
     click.option(
         "--key",
         type=params.TEXT,
@@ -40,22 +36,9 @@ _COMMON: Final = (
         is_flag=True,
         help="Interrupt people in their quiet hours, and page them; outside a run only.",
     ),
-    click.option(
-        "--notify",
-        type=params.TEXT,
-        multiple=True,
-        metavar="TARGET",
-        help="Target of the question: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
-        "forge:ISSUE; repeatable.",
-    ),
+    params.notify_option("Target of the question"),
 )
-
-
-def common_options(function: Function) -> Function:
-    """Add the options of both commands."""
-    for option in reversed(_COMMON):
-        function = option(function)
-    return function
+"""Adds the options of both commands."""
 
 
 @command(
@@ -123,7 +106,7 @@ async def ask(
 @click.argument("text", type=params.TEXT)
 @click.option(
     "--action",
-    type=params.JsonParam("--action"),
+    type=params.json_param("--action"),
     metavar="JSON",
     help="The exact action, as an object or @FILE; another action needs another approval.",
 )

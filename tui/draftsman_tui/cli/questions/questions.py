@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
 from draftsman.actions import questions as actions
 from draftsman.entities.questions import INBOX
-from draftsman.ids import job_name
+from draftsman.ids import JobRef, job_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list, selected
 from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.common.questions import describe
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.ids import JobRef
 
 
 @command(
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
     ),
     lists=INBOX,
 )
-@click.argument("job", type=params.JOB, required=False)
+@click.argument("job", type=params.JOB_OF, required=False)
 async def questions(app: App, job: JobRef | None) -> None:
     """List open questions and approvals.
 

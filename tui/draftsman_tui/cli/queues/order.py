@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -10,14 +10,12 @@ from draftsman.actions import jobs as actions
 from draftsman.entities.jobs import QUEUED_JOBS, QueuedRow
 from draftsman.entities.queues import condition_text, worker_text
 from draftsman.errors import UsageError
+from draftsman.ids import JobRef
+from draftsman.queues.service.queues import Place
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.ids import JobRef
-    from draftsman.queues.service.queues import Place
 
 MAX_HELD: Final = 3
 """Queues with held jobs that are listed by name."""

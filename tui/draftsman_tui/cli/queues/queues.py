@@ -1,26 +1,28 @@
-"""The `queues` command group: list, pause, resume, drain and release queues."""
+"""The `queues` and `limits` command groups: queues, their pauses, and limits on what runs."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from draftsman.actions import queues as actions
+from draftsman.entities.limits import LIMIT_CHANGES, LIMITS
 from draftsman.entities.queues import QUEUE_CHANGES, QUEUES
 from draftsman.errors import DraftsmanError, RejectedField
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, pause_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import list_rows, print_list
 from draftsman_tui.cli.perform import call_of, confirm_action, print_result
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
     from draftsman.queues.service.queues import DrainProgress
     from draftsman.runtime import Runtime
+
 
 DRAIN_REASON = "draining"
 """Reason of the pause of a drain, unless it is given."""
@@ -53,14 +55,9 @@ def queues() -> None:
     """
 
 
-@queues.subcommand(
+queues.subcommand(
     "list", examples=("draftsman queues list", "draftsman queues list --json"), lists=QUEUES
-)
-async def list_queues(app: App) -> None:
-    """List the queues in use."""
-    async with app.runtime(read_only=True) as rt:
-        summaries = await rt.queues.all()
-    print_list(app, QUEUES, summaries)
+)(list_rows(QUEUES))
 
 
 @queues.subcommand(
@@ -205,3 +202,45 @@ def _progress(progress: DrainProgress) -> str:
         return f"waiting for {progress.claims} claims that began before the pause"
     count = len(progress.running)
     return f"{counted(count, 'job')} still running: {names}{ellipsis}"
+
+
+NOT_WRITTEN: Final = (
+    "no limits yet: the leader writes those of [limits] at the start of its term; to start a"
+    " worker: draftsman up"
+)
+
+
+@command_group(
+    "limits",
+    section="Queues and costs",
+    cls=ListGroup,
+    examples=("draftsman limits", "draftsman limits history"),
+)
+def limits() -> None:
+    """Show limits of concurrency and rates, and their use.
+
+    The limits are those of [limits] in the configuration of the leader, for all workers.
+    """
+
+
+@limits.subcommand(
+    "list", examples=("draftsman limits list", "draftsman limits list --json"), lists=LIMITS
+)
+async def list_limits(app: App) -> None:
+    """List each limit with its use."""
+    async with app.runtime(read_only=True) as rt:
+        uses = await rt.queues.limits()
+    is_written = uses or app.json or not app.settings.limits.rules()
+    print_list(app, LIMITS, uses, "" if is_written else NOT_WRITTEN)
+
+
+@limits.subcommand(
+    "history",
+    examples=("draftsman limits history", "draftsman limits history --json"),
+    lists=LIMIT_CHANGES,
+)
+async def limit_history(app: App) -> None:
+    """List changes of the limits, newest first."""
+    async with app.runtime(read_only=True) as rt:
+        changes = await rt.queues.limit_changes()
+    print_list(app, LIMIT_CHANGES, changes)

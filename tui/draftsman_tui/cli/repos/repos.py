@@ -16,7 +16,7 @@ from draftsman.formats.json_data import as_data
 from draftsman.repos import repo_url
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import list_rows
 from draftsman_tui.cli.perform import (
     call_of,
     confirm_action,
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from draftsman.repos.repo_catalog import Repo, RepoLocation
     from draftsman.repos.repo_profile import RepoProfile, SavedProfile
     from draftsman.runtime import Runtime
-
-
-# Text rendering of validation results.
 
 
 def print_checks(app: App, results: Sequence[CommandResult]) -> None:
@@ -67,9 +64,6 @@ def without_validators(app: App, location: RepoLocation, profile: RepoProfile) -
         return f"no validation commands, and none in {key} of the configuration; see docs/repos.md"
     names = ", ".join(command.name for command in commands)
     return f"no validation commands; agents use those in {key} of the configuration: {names}"
-
-
-# The `repos add` command: detects a profile and validates it before saving.
 
 
 @command_group(
@@ -284,12 +278,7 @@ def _quoted(location: RepoLocation) -> str:
     return location.name if not location.path else f"'{location.name}'"
 
 
-@repos.subcommand("list", examples=("draftsman repos list",), lists=REPOS)
-async def list_repos(app: App) -> None:
-    """List the repositories."""
-    async with app.runtime(read_only=True) as rt:
-        catalog = await rt.repos.catalog()
-    print_list(app, REPOS, [repo_row(repo, catalog) for repo in catalog.repos])
+repos.subcommand("list", examples=("draftsman repos list",), lists=REPOS)(list_rows(REPOS))
 
 
 @repos.subcommand("show", examples=("draftsman repos show pay", "draftsman repos show pay --json"))

@@ -16,8 +16,8 @@ from draftsman.queues.queue_models import DEFAULT_SECONDS
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
+from draftsman_tui.cli.requests.request_options import submit_options, submitted_fields
 from draftsman_tui.cli.requests.submit import finished_key_text
-from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
 from draftsman_tui.common.jobs import submitted_text
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
@@ -39,11 +39,6 @@ if TYPE_CHECKING:
     ),
 )
 @submit_options
-@click.option(
-    "--unchecked",
-    is_flag=True,
-    help="Submit even if the chat or model is unknown to the configuration.",
-)
 @click.option("--now", is_flag=True, help="Run before all other jobs of the queue.")
 @click.option(
     "--reserve-for",
@@ -51,7 +46,6 @@ if TYPE_CHECKING:
     metavar="DURATION",
     help="With --now: maximum time until the start, and between heartbeats. Default: 10m.",
 )
-@click.option("--timeout", type=params.DURATION, help="Stop following after this time.")
 async def run(
     app: App,
     text: tuple[str, ...],

@@ -12,11 +12,10 @@ from draftsman.jobs.requests.service.request_checks import build_request, requir
 from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
+from draftsman_tui.cli.requests.request_options import submit_options, submitted_fields
 from draftsman_tui.cli.requests.submit_batch import submit_batch
-from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
 from draftsman_tui.common.jobs import submitted_text
 from draftsman_tui.common.requests import OTHER_TEXT_IGNORED, options_named
-from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
@@ -45,13 +44,7 @@ if TYPE_CHECKING:
 )
 @submit_options
 @click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
-@click.option(
-    "--unchecked",
-    is_flag=True,
-    help="Submit even if the chat or model is unknown to the configuration.",
-)
 @click.option("--wait", is_flag=True, help="Show events until the job finishes.")
-@click.option("--timeout", type=params.DURATION, help="Stop waiting after this time.")
 async def submit(
     app: App,
     text: tuple[str, ...],
@@ -99,13 +92,18 @@ async def submit(
         if not wait:
             await print_submitted(app, rt, job, unique=request.unique is not None)
             return
-        app.out.info(submitted_text(job))
-        print_warning(app, job)
-        with job_wait.left_by_interrupt(app, job.number):
-            if job.warning is None:
-                await job_wait.print_missing_worker(app, rt, job.number)
-            await job_wait.narrate(app, rt, job.number, timeout)
-        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
+        await wait_for(app, rt, job, timeout)
+
+
+async def wait_for(app: App, rt: Runtime, job: SubmittedJob, timeout: float | None) -> None:
+    """Print the job of a request, its events and its questions on stderr, then how it ended."""
+    app.out.info(submitted_text(job))
+    print_warning(app, job)
+    with job_wait.left_by_interrupt(app, job.number):
+        if job.warning is None:
+            await job_wait.print_missing_worker(app, rt, job.number)
+        await job_wait.narrate(app, rt, job.number, timeout)
+    await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 
 
 def finished_key_text(job: SubmittedJob) -> str:

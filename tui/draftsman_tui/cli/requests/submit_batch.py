@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-# Batches of lines of a file or of stdin, read as they arrive.
-
-
 BATCH_LINES: Final = 1000
 """Maximum number of lines of a batch."""
 BATCH_CHARACTERS: Final = 16 * 1024 * 1024

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -16,14 +16,11 @@ from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
 from draftsman.schedules.phrases import whole_phrase
-from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
+from draftsman.schedules.schedule import Misfire, Overlap, ScheduleChange, ScheduleSpec
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import styled
-
-if TYPE_CHECKING:
-    from draftsman.schedules.schedule import ScheduleChange, ScheduleSpec
 
 RULES: Final = ("cron", "every", "at", "when")
 KEYS: Final = (

@@ -20,8 +20,8 @@ from draftsman.schedules.schedule import MEANINGS, Misfire, Overlap, ScheduleSpe
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, confirm_action, print_result
+from draftsman_tui.cli.requests.request_options import request_fields, request_options
 from draftsman_tui.cli.requests.submit import print_submitted
-from draftsman_tui.cli.schedules.request_options import request_fields, request_options
 from draftsman_tui.cli.schedules.schedule_apply import apply
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
@@ -101,10 +101,12 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
     template = options.pop("template")
     parameters = dict(options.pop("param"))
     zone = options.pop("zone")
-    misfire = options.pop("misfire")
-    misfire_limit = options.pop("misfire_limit")
-    jitter = round(options.pop("jitter"))
-    overlap = options.pop("overlap")
+    firing = {
+        "misfire": Misfire(options.pop("misfire")),
+        "misfire_limit": options.pop("misfire_limit"),
+        "jitter": round(options.pop("jitter")),
+        "overlap": Overlap(options.pop("overlap")),
+    }
     fields = request_fields(text, options)
     if template and fields:
         raise UsageError(f"--template cannot be combined with {', '.join(sorted(fields))}")
@@ -123,10 +125,7 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
             template=template,
             params=parameters or None,
             request=None if template else fields,
-            misfire=Misfire(misfire),
-            misfire_limit=misfire_limit,
-            jitter=jitter,
-            overlap=Overlap(overlap),
+            **firing,
         )
         actor = await rt.actor()
         known = {schedule.name for schedule in await rt.schedules.all()} if replace else set()
@@ -215,7 +214,7 @@ async def next_times(app: App, name: str, count: int) -> None:
     lists=FIRES,
 )
 @click.argument("name", type=params.TEXT, required=False)
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@params.limit_option("occurrences")
 async def history(app: App, name: str | None, limit: int) -> None:
     """List the occurrences of a schedule, or of all, newest first.
 

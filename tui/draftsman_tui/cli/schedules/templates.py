@@ -19,12 +19,10 @@ from draftsman.formats.json_data import as_data
 from draftsman.schedules.template import define
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
-from draftsman_tui.cli.jobs import job_wait
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import list_rows
 from draftsman_tui.cli.perform import call_of, confirm_action, print_result
-from draftsman_tui.cli.requests.submit import print_submitted, print_warning
-from draftsman_tui.cli.schedules.request_options import request_fields, request_options
-from draftsman_tui.common.jobs import submitted_text
+from draftsman_tui.cli.requests.request_options import request_fields, request_options
+from draftsman_tui.cli.requests.submit import print_submitted, wait_for
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
@@ -32,9 +30,6 @@ from draftsman_tui.terminal.output import line, styled
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.schedules.template import Template, TemplateDefinition
-
-
-# Parameters of a template as options and as text, and its file.
 
 
 TYPES: Final = ("string", "integer", "number", "boolean")
@@ -117,26 +112,23 @@ def templates() -> None:
     """
 
 
-def definition_options(function: Any) -> Any:
-    """Add the options of a definition to a command."""
-    for option in (
-        click.option("--file", type=params.TEXT, help="TOML file with the fields; - for stdin."),
-        click.option(
-            "--schema",
-            type=params.JsonParam("--schema"),
-            help="JSON Schema of the parameters, @FILE, or @- for stdin.",
-        ),
-        click.option(
-            "--parameter",
-            type=params.TEXT,
-            multiple=True,
-            metavar="NAME[:TYPE][=DEFAULT]",
-            help="Parameter; TYPE is string, integer, number, boolean or values as a|b.",
-        ),
-        click.option("--description", type=params.TEXT, help="Purpose of the template."),
-    ):
-        function = option(function)
-    return function
+definition_options = params.together(
+    click.option("--description", type=params.TEXT, help="Purpose of the template."),
+    click.option(
+        "--parameter",
+        type=params.TEXT,
+        multiple=True,
+        metavar="NAME[:TYPE][=DEFAULT]",
+        help="Parameter; TYPE is string, integer, number, boolean or values as a|b.",
+    ),
+    click.option(
+        "--schema",
+        type=params.json_param("--schema"),
+        help="JSON Schema of the parameters, @FILE, or @- for stdin.",
+    ),
+    click.option("--file", type=params.TEXT, help="TOML file with the fields; - for stdin."),
+)
+"""Adds the options of a definition to a command."""
 
 
 @templates.subcommand(
@@ -198,16 +190,11 @@ async def edit(app: App, name: str, text: tuple[str, ...], **options: Any) -> No
     _print_stored(app, stored)
 
 
-@templates.subcommand(
+templates.subcommand(
     "list",
     examples=("draftsman templates list", "draftsman templates list --json"),
     lists=TEMPLATES,
-)
-async def list_templates(app: App) -> None:
-    """List the templates."""
-    async with app.runtime(read_only=True) as rt:
-        saved_templates = await rt.templates.all()
-    print_list(app, TEMPLATES, saved_templates)
+)(list_rows(TEMPLATES))
 
 
 @templates.subcommand(
@@ -320,7 +307,7 @@ async def remove(app: App, name: str, yes: bool) -> None:
 @click.option(
     "--param", type=params.TEXT_PAIR, multiple=True, help="Parameter as key=value; repeatable."
 )
-@click.option("--params", type=params.JsonParam("--params"), help="Parameters: JSON or @FILE.")
+@click.option("--params", type=params.json_param("--params"), help="Parameters: JSON or @FILE.")
 @click.option("--key", type=params.TEXT, help="Idempotency key; the same key creates no new job.")
 @click.option("--queue", type=params.TEXT, help="Default: that of the template.")
 @click.option("--priority", type=int, help="Default: that of the template.")
@@ -361,10 +348,7 @@ async def run(
         if not wait:
             await print_submitted(app, rt, job)
             return
-        app.out.info(submitted_text(job))
-        print_warning(app, job)
-        await job_wait.narrate(app, rt, job.number, timeout)
-        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
+        await wait_for(app, rt, job, timeout)
 
 
 async def _ask_missing(rt: Runtime, name: str, given: Mapping[str, Any]) -> dict[str, str]:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from draftsman.errors import Failure, NotFound
 from draftsman.formats.invisible import one_line
+from draftsman.sandbox.processes.agent_check import AgentCheck
 from draftsman.settings.agents import known_table
 from draftsman.settings.network import as_json
 from draftsman.value_format import network_text
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.setup.configuration import mask_command
 from draftsman_tui.terminal import params
-
-if TYPE_CHECKING:
-    from draftsman.sandbox.processes.agent_check import AgentCheck
 
 
 @command_group(

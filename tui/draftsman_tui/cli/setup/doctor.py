@@ -304,9 +304,8 @@ async def _code_owners(rt: Runtime) -> Sequence[Finding]:
 
 def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
     """Warn about a forge whose comments are read, and where no person has a login."""
-    logins = [person.ids.get("forge", "") for person in rt.policy.people.values()]
     if name not in rt.settings.read_forges or any(
-        login.startswith(f"{name}:".casefold()) for login in logins
+        login.startswith(f"{name}:".casefold()) for login in _logins(rt)
     ):
         return None
     text = "no person has a login there, so comments request and answer nothing"
@@ -314,11 +313,15 @@ def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
     return Finding(f"forge {name}", "warn", text, hint)
 
 
+def _logins(rt: Runtime) -> list[str]:
+    """Return all logins of people on forges, as `FORGE:LOGIN`."""
+    return [id for person in rt.policy.people.values() for id in person.accounts("forge")]
+
+
 def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
     """Warn about logins of people on forges that are not configured."""
     known = {name.casefold() for name in rt.settings.forges}
-    ids = [person.ids.get("forge", "") for person in rt.policy.people.values()]
-    unknown = sorted(id for id in ids if id and known and id.partition(":")[0] not in known)
+    unknown = sorted(id for id in _logins(rt) if known and id.partition(":")[0] not in known)
     text = f"no table of [forges] has the name in: {', '.join(unknown[:5])}"
     hint = f"correct forge in [people], or people set --account; tables: {', '.join(sorted(known))}"
     return [Finding("people", "warn", text, hint)] if unknown else []

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from draftsman.actions import maintenance as actions
 from draftsman.actions import rules
 from draftsman.channels import CHANNEL_NAME
 from draftsman.entities.people import LINKS, PEOPLE, person_row
 from draftsman.entities.permission_rules import backtest_lines
+from draftsman.entities.repos import RepoRow
 from draftsman.errors import Refused, UsageError
 from draftsman.people.policy import Verb
-from draftsman.questions.permission_rules.permission_rule import RATIFIED
+from draftsman.questions.permission_rules.permission_rule import RATIFIED, PermissionRule
+from draftsman.repos.repo_catalog import Repo
+from draftsman_bots.trello.command_line.board_rows import BoardRow
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     ChoiceDialog,
@@ -21,15 +23,9 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     PromptDialog,
     TextDialog,
 )
-from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
-
-if TYPE_CHECKING:
-    from draftsman.entities.repos import RepoRow
-    from draftsman.questions.permission_rules.permission_rule import PermissionRule
-    from draftsman.repos.repo_catalog import Repo
-    from draftsman_bots.trello.command_line.board_rows import BoardRow
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.tables.screen import MainScreen
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform, row_command
+from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
 @dashboard_command("default", CommandGroup.ADMINISTRATION, does=actions.make_default, on={"repos"})
@@ -85,12 +81,14 @@ async def unmap_label(screen: MainScreen, text: str) -> None:
         await perform(screen, actions.unmap_label(call_of(screen), repo, label))
 
 
-@dashboard_command("forget", CommandGroup.ADMINISTRATION, does=actions.remove_repo, on={"repos"})
-async def remove_repo(screen: MainScreen, text: str) -> None:
-    """Remove the repository, its label mappings and profiles."""
-    repo = _repo(screen)
-    if await confirmed_about(screen, actions.remove_repo, repo.full_name):
-        await perform(screen, actions.remove_repo(call_of(screen), repo))
+row_command(
+    "forget",
+    CommandGroup.ADMINISTRATION,
+    actions.remove_repo,
+    "repos",
+    lambda row: row.repo,
+    title=lambda row: row.repo.full_name,
+)
 
 
 @dashboard_command("unwatch", CommandGroup.ADMINISTRATION, on={"boards"}, needs=Verb.BOARDS)
@@ -102,9 +100,7 @@ async def remove_board(screen: MainScreen, text: str) -> None:
     from draftsman_bots.trello.command_line.board_access import remove_webhook
     from draftsman_bots.trello.records.service import boards_of
 
-    row = cast("BoardRow | None", screen.table.row)
-    if row is None:
-        raise Refused("choose a board first")
+    row: BoardRow = screen.chosen("board")
     board = row.config
     note = "Its jobs and the comments on its cards are kept."
     if await screen.ask(ConfirmDialog(f"Stop watching board {board.name}?", note)):
@@ -193,9 +189,7 @@ async def _archives(screen: BaseScreen) -> list[tuple[str, str]]:
 
 
 def _repo(screen: MainScreen) -> Repo:
-    row = cast("RepoRow | None", screen.table.row)
-    if row is None:
-        raise Refused("choose a repository first")
+    row: RepoRow = screen.chosen("repository")
     return row.repo
 
 
@@ -209,7 +203,7 @@ def _repo(screen: MainScreen) -> Repo:
 )
 async def ratify_rule(screen: MainScreen, text: str) -> None:
     """Make the proposed rule active, after a look at its backtest."""
-    rule = _chosen_rule(screen)
+    rule: PermissionRule = screen.chosen("rule")
     RATIFIED.check(f"rule {rule.id}", rule.status)
     arguments = rules.parse_time(text)
     test = await screen.rt.rules.test(rule.repo, rule.pattern)
@@ -218,22 +212,12 @@ async def ratify_rule(screen: MainScreen, text: str) -> None:
         await perform(screen, rules.ratify(call_of(screen), rule.id, **arguments))
 
 
-@dashboard_command(
+row_command(
     "revoke",
     CommandGroup.ADMINISTRATION,
-    does=rules.revoke,
+    rules.revoke,
+    "rules",
+    lambda rule: rule.id,
     keys="x",
-    on={"rules"},
     footer=True,
 )
-async def revoke_rule(screen: MainScreen, text: str) -> None:
-    """End the rule at once."""
-    rule = _chosen_rule(screen)
-    await perform(screen, rules.revoke(call_of(screen), rule.id, text))
-
-
-def _chosen_rule(screen: MainScreen) -> PermissionRule:
-    rule = cast("PermissionRule | None", screen.table.row)
-    if rule is None:
-        raise Refused("choose a rule first")
-    return rule

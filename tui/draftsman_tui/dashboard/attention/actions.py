@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from draftsman.actions import questions
+from draftsman.actions.action import Action
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.questions.actions import question_of
-
-if TYPE_CHECKING:
-    from draftsman.actions.action import Action
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 
 def question_command(action: Action[questions.QuestionRow, ..., Any], *, keys: str) -> None:

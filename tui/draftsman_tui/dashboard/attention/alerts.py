@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from draftsman.formats.invisible import one_line
+from draftsman.questions.question import OpenQuestion
 from draftsman.text import first_line
-
-if TYPE_CHECKING:
-    from draftsman.questions.question import OpenQuestion
-    from draftsman_tui.dashboard.attention.attention import AttentionCount
+from draftsman_tui.dashboard.attention.attention import AttentionCount
 
 KINDS: Final = ("bell", "notification", "title")
 OSC_9: Final = frozenset({"iTerm.app", "WezTerm", "ghostty", "WarpTerminal"})

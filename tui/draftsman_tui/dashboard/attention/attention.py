@@ -5,19 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from draftsman.entities.questions import INBOX
+from draftsman.events.event import Event
 from draftsman.jobs.job import WAITING
-from draftsman.questions.question import QuestionKind
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy
+from draftsman.questions.question import OpenQuestion, QuestionKind
+from draftsman_tui.dashboard.frame.connection import Connection
 from draftsman_tui.dashboard.tables.filter import ANYBODY
-
-if TYPE_CHECKING:
-    from draftsman.events.event import Event
-    from draftsman.people.actor import Actor
-    from draftsman.people.policy import Policy
-    from draftsman.questions.question import OpenQuestion
-    from draftsman_tui.dashboard.frame.connection import Connection
 
 MAX_COUNTED: Final = 1000
 """Open questions that are read to count them."""
@@ -97,8 +93,7 @@ class AttentionPoller:
             return None
         actor = self._connection.actor
         rt = self._connection.rt
-        rows = await rt.questions.open(limit=MAX_COUNTED, fold_for=actor)
-        questions = INBOX.visible(rows, actor)
+        questions = await rt.questions.open(limit=MAX_COUNTED, fold_for=actor)
         self._is_due = False
         self._read_at = time.monotonic()
         self._is_held = any(question.holders for question in questions)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.actions import questions
-from draftsman.actions.action import Call
+from draftsman.actions.action import Action, Call
+from draftsman.people.actor import Actor
+from draftsman.questions.question import Question
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog
 from draftsman_tui.terminal.results import result_text
-
-if TYPE_CHECKING:
-    from draftsman.actions.action import Action
-    from draftsman.people.actor import Actor
-    from draftsman.questions.question import Question
-    from draftsman.runtime import Runtime
 
 MAX_EXAMPLES: Final = 8
 """People that the field for a delegation lists."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from draftsman.attention.figures import FigureGroup
 from draftsman.entities.figures import FIGURES, FigureRow, name_text
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
 
 MONTH: Final = 30 * 86_400.0
 """Seconds of the figures without `age<`."""

@@ -6,31 +6,25 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.widgets import Static
 
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
-from draftsman_tui.dashboard.dialogs.base import Dialog, Heading, safe
+from draftsman_tui.dashboard.dialogs.base import Dialog
 
 
 class DiffDialog(Dialog[str]):
     """A diff; with `reviews` it returns the comments on it as a text."""
 
+    BOX = "box tall wide"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "leave", "Back", show=False)]
 
     def __init__(self, title: str, text: str, *, reviews: bool = False) -> None:
-        super().__init__()
-        self._title = title
-        self._reviews = reviews
+        keys = "enter - : fold   [ ] : file   n N : hunk   /: search   tab: files"
+        review_keys = "   m: comment   v: accept the file" if reviews else ""
+        super().__init__(title, f"{keys}{review_keys}   esc: back")
         self._pane = DiffPane(text, reviews=reviews, searches=True, classes="grow")
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box tall wide"):
-            yield Heading(self._title)
-            yield self._pane
-            keys = "enter - : fold   [ ] : file   n N : hunk   /: search   tab: files"
-            review_keys = "   m: comment   v: accept the file" if self._reviews else ""
-            yield Static(safe(f"{keys}{review_keys}   esc: back"), classes="hint")
+    def body(self) -> ComposeResult:
+        yield self._pane
 
     def on_mount(self) -> None:
         self._pane.focus()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
+from pygments.lexer import Lexer
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -18,10 +20,6 @@ from draftsman_tui.dashboard.changes import patch as patches
 from draftsman_tui.dashboard.changes.patch import MAX_LINE, Patch, PatchRow, PatchRows
 from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 from draftsman_tui.terminal.output import plain
-
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
-
 
 # Syntax colors of a line of a file.
 
@@ -101,12 +99,11 @@ class DiffView(CursorList):
         Binding("shift+left", "shift(-8)", "Left", show=False),
     ]
 
+    @dataclass
     class Noted(Message):
         """A comment is asked for: of a line, or -1 minus the index of a file."""
 
-        def __init__(self, line: int) -> None:
-            super().__init__()
-            self.line = line
+        line: int
 
     class Changed(Message):
         """The accepted files or the folded files changed."""

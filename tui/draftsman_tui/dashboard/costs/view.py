@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from draftsman.costs.budgets import CostGroup
 from draftsman.entities.costs import (
@@ -14,12 +14,9 @@ from draftsman.entities.costs import (
     cost_rows,
 )
 from draftsman.ids import job_number
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
-
 
 DAYS: Final = 7 * 86_400.0
 """Seconds of the costs without `age<`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from draftsman.actions.jobs import job_names
 from draftsman.actions.maintenance import deliveries
@@ -11,10 +10,8 @@ from draftsman.actions.maintenance import redeliver as redeliver_action
 from draftsman.deliveries.service.outbox import MAX_DEAD
 from draftsman.errors import Refused
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import asked, call_of, perform
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 
 @dashboard_command(

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from draftsman.deliveries.delivery import Delivery, DeliveryStatus
 from draftsman.entities.deliveries import DELIVERIES
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.deliveries import target_text
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
 
 
 @table_view
 class DeliveriesResource(Resource[Delivery]):
     """Messages to channels, with their delivery status."""
 
-    name = "deliveries"
     number_key = "5"
     short_name = "deliv"
     help = "Deliveries to channels, newest first."
@@ -33,12 +28,6 @@ class DeliveriesResource(Resource[Delivery]):
         statuses = [DeliveryStatus(name) for name in query.filter.statuses] or None
         deliveries = await rt.outbox.all(None, statuses, query.limit, query.before)
         return page(deliveries, query.limit, lambda row: row.seq)
-
-    def key(self, row: Delivery) -> str:
-        return str(row.seq)
-
-    def job(self, row: Delivery) -> int:
-        return row.job
 
     def item(self, row: Delivery) -> tuple[str, str | None]:
         return "deliveries", self.key(row)

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Final, TypeVar
 from rich.cells import cell_len
 from rich.text import Text
 from textual.actions import SkipAction
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
@@ -28,7 +30,10 @@ Do = Callable[[Any], Awaitable[T]]
 
 
 class Dialog(ModalScreen[T]):
-    """Dialog that returns a value, or None if dismissed."""
+    """Dialog that returns a value, or None if dismissed: a box with a title, a body and a hint."""
+
+    BOX: ClassVar[str] = "box"
+    """Classes of the box."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back", id="back"),
@@ -37,6 +42,28 @@ class Dialog(ModalScreen[T]):
         Binding("shift+tab", "go(-1)", "Previous", show=False, priority=True),
         Binding("ctrl+c", "copy_or_quit", show=False),
     ]
+
+    def __init__(self, title: str = "", hint: str = "") -> None:
+        super().__init__()
+        self._title = title
+        self._hint = hint
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes=self.BOX):
+            yield Heading(self._title)
+            yield from self.body()
+            yield Static("", classes="error")
+            yield Static(safe(self._hint), classes="hint")
+
+    def body(self) -> ComposeResult:
+        """Return the widgets between the title and the hint."""
+        yield from ()
+
+    def show_notice(self, text: str) -> None:
+        """Show a message above the key hints."""
+        line = self.query_one(".error", Static)
+        line.update(safe(one_line(text)))
+        line.set_class(bool(text), "visible")
 
     def action_leave(self) -> None:
         """Dismiss without a value."""
@@ -59,8 +86,8 @@ class SubmitDialog(Dialog[T]):
 
     BUSY: Final = "submitting …"
 
-    def __init__(self, do: Do[T]) -> None:
-        super().__init__()
+    def __init__(self, do: Do[T], title: str = "", hint: str = "") -> None:
+        super().__init__(title, hint)
         self._do = do
         self.busy = False
         """Whether a submission is in progress, which closes the dialog if it succeeds."""
@@ -75,12 +102,6 @@ class SubmitDialog(Dialog[T]):
     def failed(self, error: DraftsmanError) -> None:
         """Show why the submission failed."""
         self.show_notice(str(error))
-
-    def show_notice(self, text: str) -> None:
-        """Show a message above the key hints."""
-        line = self.query_one(".error", Static)
-        line.update(safe(one_line(text)))
-        line.set_class(bool(text), "visible")
 
     async def _attempt(self, value: object) -> None:
         try:

@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.widgets import Input, OptionList, Static
 
 from draftsman_tui.dashboard.dialogs.base import (
     Dialog,
     Do,
-    Heading,
     SubmitDialog,
     return_value,
     safe,
@@ -30,15 +29,11 @@ class ConfirmDialog(Dialog[bool]):
     ]
 
     def __init__(self, question: str, note: str) -> None:
-        super().__init__()
-        self._question = question
+        super().__init__(question, "y: yes   n: no")
         self._note = note
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
-            yield Heading(self._question)
-            yield Static(safe(self._note), classes="body")
-            yield Static("y: yes   n: no", classes="hint")
+    def body(self) -> ComposeResult:
+        yield Static(safe(self._note), classes="body")
 
     def action_answer(self, yes: bool) -> None:
         self.dismiss(yes)
@@ -48,50 +43,36 @@ class TypedConfirmDialog(Dialog[bool]):
     """Returns True once `word` is entered; for actions that cannot be undone."""
 
     def __init__(self, question: str, note: str, word: str) -> None:
-        super().__init__()
-        self._question = question
+        super().__init__(question, "enter: confirm   esc: back")
         self._note = note
         self._word = word
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
-            yield Heading(self._question)
-            yield Static(safe(self._note), classes="body")
-            yield Input(placeholder=f"type {self._word} to confirm")
-            yield Static("", classes="error")
-            yield Static("enter: confirm   esc: back", classes="hint")
+    def body(self) -> ComposeResult:
+        yield Static(safe(self._note), classes="body")
+        yield Input(placeholder=f"type {self._word} to confirm")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if event.value.strip().casefold() == self._word.casefold():
             self.dismiss(True)
         else:
-            line = self.query_one(".error", Static)
-            line.update(safe(f"does not match {self._word}"))
-            line.add_class("visible")
-
-
-# Dialog to choose from a list.
+            self.show_notice(f"does not match {self._word}")
 
 
 class ChoiceDialog(Dialog[Any]):
     """Returns the value of the chosen line."""
 
     def __init__(self, question: str, choices: Sequence[tuple[str, object]]) -> None:
-        super().__init__()
-        self._question = question
+        super().__init__(question, "number or enter: choose   esc: back")
         self._choices = choices
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
-            yield Heading(self._question)
-            digits = len(str(len(self._choices)))
-            yield OptionList(
-                *(
-                    safe(f"{number:>{digits}}  {name}")
-                    for number, (name, _) in enumerate(self._choices, 1)
-                )
+    def body(self) -> ComposeResult:
+        digits = len(str(len(self._choices)))
+        yield OptionList(
+            *(
+                safe(f"{number:>{digits}}  {name}")
+                for number, (name, _) in enumerate(self._choices, 1)
             )
-            yield Static("number or enter: choose   esc: back", classes="hint")
+        )
 
     def on_key(self, event: events.Key) -> None:
         """Choose by number."""
@@ -104,23 +85,15 @@ class ChoiceDialog(Dialog[Any]):
         self.dismiss(self._choices[event.option_index][1])
 
 
-# Prompt for a line of text.
-
-
 class PromptDialog(SubmitDialog[Any]):
-    """Submits the text, and returns the result; `example` is shown in the empty field."""
+    """Submits a line of text, and returns the result; `example` is shown in the empty field."""
 
     def __init__(self, question: str, example: str, do: Do[Any] = return_value) -> None:
-        super().__init__(do)
-        self._question = question
+        super().__init__(do, question, "enter: confirm   esc: back")
         self._example = example
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
-            yield Heading(self._question)
-            yield Input(placeholder=f"for example: {self._example}" if self._example else "")
-            yield Static("", classes="error")
-            yield Static("enter: confirm   esc: back", classes="hint")
+    def body(self) -> ComposeResult:
+        yield Input(placeholder=f"for example: {self._example}" if self._example else "")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if event.value.strip():
@@ -129,47 +102,34 @@ class PromptDialog(SubmitDialog[Any]):
             self.show_notice("type a text first, or press esc to go back")
 
 
-# Dialog with a scrollable text.
-
-
 class TextDialog(Dialog[None]):
-    """Read-only text."""
+    """Read-only text, which scrolls."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "leave", "Back", show=False)]
 
     def __init__(self, title: str, text: str) -> None:
-        super().__init__()
-        self._title = title
+        super().__init__(title, "esc: back")
         self._text = safe(text)
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
-            yield Heading(self._title)
-            with VerticalScroll(classes="body"):
-                yield Static(self._text)
-            yield Static("esc: back", classes="hint")
-
-
-# Progress of a bulk operation; Escape stops it after the current job.
+    def body(self) -> ComposeResult:
+        with VerticalScroll(classes="body"):
+            yield Static(self._text)
 
 
 class ProgressDialog(Dialog[None]):
-    """Progress display; the operation calls `show`, polls `stopped` and dismisses it."""
+    """Progress of a bulk operation, which calls `show`, polls `stopped` and dismisses it."""
 
     def __init__(self, title: str, total: int) -> None:
-        super().__init__()
+        super().__init__(title, "esc: stop after the current job")
         self.stopped = False
-        self._title = title
         self._total = total
         self._text = f"0 of {total:,}"
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
-            yield Heading(self._title)
-            yield Static(self._text, classes="body")
-            yield Static("esc: stop after the current job", classes="hint")
+    def body(self) -> ComposeResult:
+        yield Static(self._text, classes="body")
 
     def show(self, done: int, refused: int) -> None:
+        """Show the progress, unless it is stopped."""
         if not self.stopped:
             rejected = f", {refused:,} rejected" if refused else ""
             self._show_text(f"{done:,} of {self._total:,}{rejected}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from draftsman.entities.events import JOB_EVENTS
 from draftsman.events.event import Event
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.sections.events import detail_text
 from draftsman.jobs.event_kinds import EVENTS
 from draftsman.jobs.job import Status
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import (
     MAX_ROWS,
@@ -20,15 +19,11 @@ from draftsman_tui.dashboard.tables.resource import (
     table_view,
 )
 
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
-
 
 @table_view
 class EventsResource(Resource[Event]):
     """Event history."""
 
-    name = "events"
     number_key = "7"
     short_name = "event"
     help = "Events of all jobs, live."
@@ -52,9 +47,6 @@ class EventsResource(Resource[Event]):
 
     def key(self, row: Event) -> str:
         return f"{job_name(row.job)}#{row.id}"
-
-    def job(self, row: Event) -> int:
-        return row.job
 
     def item(self, row: Event) -> tuple[str, str | None]:
         return "timeline", self.key(row)

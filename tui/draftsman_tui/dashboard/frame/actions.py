@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import parse_question, question_name
 from draftsman_tui.dashboard.command import (
@@ -16,16 +14,14 @@ from draftsman_tui.dashboard.command import (
     dashboard_command,
 )
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.dialogs import HelpDialog, LogDialog, QuitDialog
 from draftsman_tui.dashboard.jobs.details import tab_actions
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.tables import filter as filters
+from draftsman_tui.dashboard.tables.screen import MainScreen
 from draftsman_tui.dashboard.themes import NAMES, next_theme
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
 async def view(screen: BaseScreen, name: str, text: str) -> None:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -23,10 +23,14 @@ from textual.widgets._toast import ToastRack
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
+from draftsman.people.actor import Actor
+from draftsman.runtime import Runtime
 from draftsman_tui.common.artifacts import no_diff_reason, read_patch
 from draftsman_tui.dashboard.changes.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.command import DashboardCommand
+from draftsman_tui.dashboard.dialogs.base import Dialog
 from draftsman_tui.dashboard.frame import messages
+from draftsman_tui.dashboard.frame.refresher import Loader
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.tables import completion
@@ -40,12 +44,6 @@ from draftsman_tui.dashboard.widgets.command_line import CommandInput, CommandLi
 from draftsman_tui.dashboard.widgets.key_bar import KeyBar
 from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
-
-if TYPE_CHECKING:
-    from draftsman.people.actor import Actor
-    from draftsman.runtime import Runtime
-    from draftsman_tui.dashboard.dialogs.base import Dialog
-    from draftsman_tui.dashboard.frame.refresher import Loader
 
 T = TypeVar("T")
 OPENERS: Final = ("command", "filter", "find", "quit")
@@ -112,6 +110,10 @@ class BaseScreen(Screen[None]):
     @abstractmethod
     def jobs(self, *, optional: bool = False) -> list[int]:
         """Return the distinct selected jobs; raises Refused if there are none."""
+
+    def chosen(self, what: str) -> Any:
+        """Return the row of a table under the cursor, a `what`; raises Refused without one."""
+        raise Refused(f"choose a {what} first")
 
     def keep_marked(self, numbers: Sequence[int]) -> None:
         """Clear the marks of all rows but those of the given jobs."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from draftsman.errors import DatabaseUnreachable
+from draftsman.people.actor import Actor
+from draftsman.runtime import Runtime
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from draftsman.people.actor import Actor
-    from draftsman.runtime import Runtime
-
-    Connect = Callable[[], Awaitable[tuple[Runtime, Actor]]]
-    """Connects the services for a user; raises DatabaseUnreachable."""
+Connect = Callable[[], Awaitable[tuple[Runtime, Actor]]]
+"""Connects the services for a user; raises DatabaseUnreachable."""
 
 
 class Connection:
@@ -45,8 +41,8 @@ class Connection:
         return self._actor
 
     def connect(self, rt: Runtime, actor: Actor) -> None:
-        """Set the connected services and their user."""
-        self._rt = rt
+        """Set the connected services, which show what their user may see."""
+        self._rt = rt.seen_by(actor)
         self._actor = actor
 
     def _not_connected(self) -> DatabaseUnreachable:

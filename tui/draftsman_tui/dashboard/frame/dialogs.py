@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.widgets import OptionList, Static
 
-from draftsman_tui.dashboard.dialogs.base import Dialog, Heading, safe
+from draftsman_tui.dashboard.dialogs.base import Dialog, safe
 
 NAME_WIDTH: Final = 19
 """Width of a command's name with its arguments; longer arguments follow the help."""
@@ -45,15 +45,12 @@ class HelpDialog(Dialog[None]):
     ]
 
     def __init__(self, groups: Mapping[str, Sequence[tuple[str, str, str]]]) -> None:
-        super().__init__()
+        super().__init__("Commands", "ctrl+p: find a command   esc: back")
         self._groups = groups
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
-            yield Heading("Commands")
-            with VerticalScroll():
-                yield Static(self._text())
-            yield Static("ctrl+p: find a command   esc: back", classes="hint")
+    def body(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static(self._text())
 
     def _text(self) -> Table:
         table = Table.grid(padding=(0, 2, 0, 0))
@@ -82,16 +79,13 @@ class LogDialog(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "leave", "Back", show=False)]
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
+        super().__init__(str(path), "following   esc: back")
         self._path = path
         self._shown_size = -1
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
-            yield Heading(str(self._path))
-            with VerticalScroll(classes="log"):
-                yield Static(id="log")
-            yield Static("following   esc: back", classes="hint")
+    def body(self) -> ComposeResult:
+        with VerticalScroll(classes="log"):
+            yield Static(id="log")
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
@@ -135,14 +129,15 @@ class QuitDialog(Dialog[str]):
         Binding("g", "choose('')", "Stay", id="go-on"),
     ]
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
-            yield Heading("Leave the processes running, stop them all, or stay?")
-            choices = zip(KEYS, CHOICES.values(), strict=True)
-            yield OptionList(*(safe(f"{key}  {text}") for key, text in choices))
-            yield Static(
-                "l, enter: leave running   s, ctrl+c: stop all   g, esc: stay", classes="hint"
-            )
+    def __init__(self) -> None:
+        super().__init__(
+            "Leave the processes running, stop them all, or stay?",
+            "l, enter: leave running   s, ctrl+c: stop all   g, esc: stay",
+        )
+
+    def body(self) -> ComposeResult:
+        choices = zip(KEYS, CHOICES.values(), strict=True)
+        yield OptionList(*(safe(f"{key}  {text}") for key, text in choices))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.action_choose(list(CHOICES)[event.option_index])

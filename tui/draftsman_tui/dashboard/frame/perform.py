@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.actions.action import MAX_NAMED, UNDO, Action, ActionResult, Call, listed
 from draftsman.actions.jobs import Selection, job_names, select
@@ -19,10 +19,8 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     PromptDialog,
     TextDialog,
 )
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.terminal.results import predicate, result_text
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 PROGRESS_DELAY: Final = 0.4
 """Seconds before the progress dialog opens."""
@@ -138,6 +136,30 @@ def job_command(
             )
 
     dashboard_command(name, CommandGroup.JOBS, does=action, keys=keys, on=on, footer=footer)(run)
+
+
+def row_command(
+    name: str,
+    group: CommandGroup,
+    action: Action[Any, ..., Any],
+    view: str,
+    row_of: Callable[[Any], Any],
+    *,
+    keys: str = "",
+    footer: bool = False,
+    title: Callable[[Any], str] = lambda row: row.name,
+) -> None:
+    """Declare the command of an action on the row of a table, after its question if it has one.
+
+    `row_of` returns what the action takes of the row, and `title` what its question calls it.
+    """
+
+    async def run(screen: BaseScreen, text: str) -> None:
+        row = screen.chosen(str(action.about))
+        if not action.question or await confirmed_about(screen, action, title(row)):
+            await perform(screen, action.typed(call_of(screen), row_of(row), text))
+
+    dashboard_command(name, group, does=action, keys=keys, on={view}, footer=footer)(run)
 
 
 def error_text(error: DraftsmanError, *, printed_subject: str = "") -> str:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from textual.message import Message
 
@@ -24,8 +24,11 @@ from draftsman.errors import (
     EmbeddedServerError,
     SchemaOutdated,
 )
-from draftsman.events.event import PAGE_SIZE
+from draftsman.events.event import PAGE_SIZE, Event
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.attention.attention import AttentionCount, AttentionPoller
 from draftsman_tui.dashboard.frame.clock import DatabaseClock
+from draftsman_tui.dashboard.frame.connection import Connection
 from draftsman_tui.dashboard.frame.messages import (
     AttentionUpdated,
     ConnectionLost,
@@ -36,12 +39,6 @@ from draftsman_tui.dashboard.frame.messages import (
 )
 from draftsman_tui.dashboard.frame.stats_poller import StatsPoller
 from draftsman_tui.dashboard.tables.resource import Query, Resource
-
-if TYPE_CHECKING:
-    from draftsman.events.event import Event
-    from draftsman.runtime import Runtime
-    from draftsman_tui.dashboard.attention.attention import AttentionCount, AttentionPoller
-    from draftsman_tui.dashboard.frame.connection import Connection
 
 T = TypeVar("T")
 MIN_INTERVAL: Final = 0.25

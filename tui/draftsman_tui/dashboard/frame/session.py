@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from draftsman.errors import ConfigError
+from draftsman_tui.dashboard.command import CommandSet
+from draftsman_tui.dashboard.frame.connection import Connection
+from draftsman_tui.dashboard.frame.refresher import Refresher
 from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.questions.key_guard import KeyGuard
+from draftsman_tui.dashboard.questions.undo_window import UndoWindow
 from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS, View
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.command import CommandSet
-    from draftsman_tui.dashboard.frame.connection import Connection
-    from draftsman_tui.dashboard.frame.refresher import Refresher
-    from draftsman_tui.dashboard.questions.undo_window import UndoWindow
-    from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
+from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
 
 
 @dataclass(slots=True, kw_only=True)

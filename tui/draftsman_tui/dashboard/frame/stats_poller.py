@@ -8,19 +8,17 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual.message import Message
 
 from draftsman.entities.workers import health_of
 from draftsman.errors import DraftsmanError
+from draftsman.jobs.details.stats import RecentActivity
 from draftsman_tui.dashboard.frame import dashboard_stats
+from draftsman_tui.dashboard.frame.clock import DatabaseClock
+from draftsman_tui.dashboard.frame.connection import Connection
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
-
-if TYPE_CHECKING:
-    from draftsman.jobs.details.stats import RecentActivity
-    from draftsman_tui.dashboard.frame.clock import DatabaseClock
-    from draftsman_tui.dashboard.frame.connection import Connection
 
 ACTIVE_INTERVAL: Final = 2.0
 """Seconds between counts while data changes."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.actions import jobs
 from draftsman.actions.action import listed
@@ -32,6 +33,7 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     TextDialog,
     TypedConfirmDialog,
 )
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import (
     asked,
     call_of,
@@ -41,14 +43,8 @@ from draftsman_tui.dashboard.frame.perform import (
 )
 from draftsman_tui.dashboard.jobs.view import statuses
 from draftsman_tui.dashboard.tables.filter import Filter
+from draftsman_tui.dashboard.tables.screen import MainScreen
 from draftsman_tui.terminal.results import result_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.tables.screen import MainScreen
-
 
 LIVE: Final = JOBS - {"dead"}
 job_command("cancel", jobs.cancel, keys="c", on=LIVE, footer=True)

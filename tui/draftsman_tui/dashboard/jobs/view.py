@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from draftsman.entities import cells
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Status
-from draftsman.jobs.job_summary import JobSummary
+from draftsman.jobs.job_summary import JobFilters, JobPage, JobSummary
 from draftsman.jobs.retries import ErrorClass
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Query, Resource, Rows, table_view
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from draftsman.jobs.job_summary import JobFilters, JobPage
-    from draftsman.runtime import Runtime
-
 
 # Jobs in the order of the attention that they need: those that wait for a person first.
 
@@ -97,7 +91,6 @@ PAUSED: Final = "paused"
 class JobsResource(Resource[JobSummary]):
     """All jobs."""
 
-    name = "jobs"
     number_key = "1"
     help = "All jobs: those that need a person first, then those that run, wait, failed, finished."
     statuses = (*map(str, Status), PAUSED)

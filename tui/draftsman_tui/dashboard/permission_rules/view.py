@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from draftsman.entities.permission_rules import RULES
 from draftsman.questions.permission_rules.permission_rule import (
     PermissionRule,
     RuleStatus,
 )
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.tables.resource import Resource, table_view
 
 
 @table_view
 class RulesResource(Resource[PermissionRule]):
     """The newest rules."""
 
-    name = "rules"
     help = "Rules that allow commands of agents. A person ratifies or revokes them."
     statuses = tuple(map(str, RuleStatus))
     fields = ("status", "repo", "by", "age")
     entity = RULES
-
-    async def read(self, rt: Runtime, query: Query) -> Rows[PermissionRule]:
-        return Rows(await rt.rules.all())
-
-    def key(self, row: PermissionRule) -> str:
-        return str(row.id)
 
     def filter_fields(self, row: PermissionRule) -> FilterFields:
         return FilterFields(

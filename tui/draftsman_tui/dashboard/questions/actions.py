@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
 from draftsman.actions import questions as actions
@@ -23,18 +23,15 @@ from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.common.questions import REVIEW_MEBIBYTES, answerers, invoker_of
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import asked, call_of
 from draftsman_tui.dashboard.jobs.details.ticket_tab import request_text
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
-from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
+from draftsman_tui.dashboard.questions.question_dialog import QuestionContext, QuestionDialog
 from draftsman_tui.dashboard.questions.question_watch import ask_watched, votes
 from draftsman_tui.terminal.results import result_text
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
 
 SETTLE: Final = 0.7
 """Seconds in which a dialog takes no decision after it replaced that of a closed question."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from draftsman.actions import questions as actions
 from draftsman.actions.action import MAX_NAMED, Action, listed
@@ -12,12 +12,10 @@ from draftsman.errors import Refused
 from draftsman.questions.question import OpenQuestion, QuestionKind
 from draftsman.text import first_line
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, PromptDialog
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import asked, call_of, perform_each
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 
 async def apply(screen: BaseScreen, decision: bool | None, text: str) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from textual import work
 from textual.binding import Binding, BindingType
@@ -16,16 +17,13 @@ from draftsman.actions import questions
 from draftsman.entities.questions import deadline_text
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Refused
 from draftsman.questions.question import Question
+from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog, return_value, safe
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
 from draftsman_tui.dashboard.frame.clock import DatabaseClock
-from draftsman_tui.dashboard.questions.key_guard import RELEASED
+from draftsman_tui.dashboard.questions.key_guard import RELEASED, KeyGuard
+from draftsman_tui.dashboard.questions.undo_window import UndoWindow
 from draftsman_tui.dashboard.widgets.banner import UndoLine
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
-    from draftsman_tui.dashboard.questions.key_guard import KeyGuard
-    from draftsman_tui.dashboard.questions.undo_window import UndoWindow
 
 T = TypeVar("T")
 HOLDS: Final = ("acknowledge", "snooze", "delegate")
@@ -215,6 +213,14 @@ class QuestionDialog(SubmitDialog[T]):
         lost = isinstance(error, DatabaseUnreachable)
         self.show_notice(f"not confirmed, answer again: {error}" if lost else str(error))
 
+    @contextmanager
+    def _errors_noticed(self) -> Iterator[None]:
+        """Show an error of the block in the dialog."""
+        try:
+            yield
+        except DraftsmanError as error:
+            self.show_notice(str(error))
+
     def _is_meant(self) -> bool:
         """Return whether the last key was pressed for this question."""
         session = self.context.session
@@ -224,11 +230,11 @@ class QuestionDialog(SubmitDialog[T]):
         """Undo the newest decision; in a review, its question opens again."""
         if self.context.session is None or self.busy:
             return
-        try:
-            batch = await self.context.session.undo.undo()
-        except DraftsmanError as error:
-            self.show_notice(str(error))
-            return
+        with self._errors_noticed():
+            await self._undo(self.context.session.undo)
+
+    async def _undo(self, window: UndoWindow) -> None:
+        batch = await window.undo()
         if batch is None:
             self.show_notice("nothing to undo")
             return
@@ -241,12 +247,9 @@ class QuestionDialog(SubmitDialog[T]):
 
     async def action_acknowledge(self) -> None:
         """Tell others that the user works on the answer; the dialog stays open for it."""
-        if self.context.holds is None:
-            return
-        try:
-            self.show_notice(await self.context.holds.act(questions.acknowledge))
-        except DraftsmanError as error:
-            self.show_notice(str(error))
+        if self.context.holds is not None:
+            with self._errors_noticed():
+                self.show_notice(await self.context.holds.act(questions.acknowledge))
 
     def action_snooze(self) -> None:
         """Ask for how long the user gets no reminders; in a review, the next question follows."""
@@ -270,14 +273,10 @@ class QuestionDialog(SubmitDialog[T]):
     @work
     async def action_ticket(self) -> None:
         """Show the request of the job."""
-        if self.context.read_ticket is None:
-            return
-        try:
-            text = await self.context.read_ticket()
-        except DraftsmanError as error:
-            self.show_notice(str(error))
-        else:
-            self.app.push_screen(TextDialog(f"Ticket of D-{self.question.job}", text))
+        if self.context.read_ticket is not None:
+            with self._errors_noticed():
+                text = await self.context.read_ticket()
+                self.app.push_screen(TextDialog(f"Ticket of D-{self.question.job}", text))
 
     def action_skip(self) -> None:
         """Leave the question for later; in a review, the next follows."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.deliveries.question_text import resolution_text
 from draftsman.errors import DraftsmanError
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
 
 POLL_INTERVAL: Final = 1.0
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from draftsman.questions.question import OpenQuestion, QuestionStatus
 from draftsman_tui.dashboard.attention.attention import waits_for
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.questions.actions import open_dialog
 from draftsman_tui.dashboard.tables.screen import MainScreen
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 MAX_READ: Final = 1000
 """Open questions that are read at a time."""

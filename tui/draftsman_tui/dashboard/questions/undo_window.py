@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.cells import cell_len
 
@@ -17,14 +17,12 @@ from draftsman.actions.questions import answered, refusal
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.formats.invisible import one_line
 from draftsman.formats.truncation import truncate
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman.jobs.pending_decisions.service import Effect
 from draftsman.questions.answer import Verdict
+from draftsman_tui.dashboard.frame.clock import DatabaseClock
+from draftsman_tui.dashboard.frame.connection import Connection
 from draftsman_tui.terminal.results import result_text
-
-if TYPE_CHECKING:
-    from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
-    from draftsman.jobs.pending_decisions.service import Effect
-    from draftsman_tui.dashboard.frame.clock import DatabaseClock
-    from draftsman_tui.dashboard.frame.connection import Connection
 
 RETRY: Final = 0.5
 """Seconds between attempts to apply a decision, as when the database is unreachable."""

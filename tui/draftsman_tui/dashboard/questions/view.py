@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from draftsman.entities.questions import INBOX, summary_text
 from draftsman.questions.question import OpenQuestion, QuestionKind
+from draftsman.runtime import Runtime
 from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.attention import responders_of
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
 
 
 @table_view
 class InboxResource(Resource[OpenQuestion]):
     """Open questions and approvals."""
 
-    name = "inbox"
     number_key = "2"
     help = "Open questions and approvals: those for you first, then by deadline."
     statuses = tuple(map(str, QuestionKind))
@@ -43,12 +40,6 @@ class InboxResource(Resource[OpenQuestion]):
             limit=query.limit, after=query.before, fold_for=query.viewer
         )
         return page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
-
-    def key(self, row: OpenQuestion) -> str:
-        return row.name
-
-    def job(self, row: OpenQuestion) -> int:
-        return row.job
 
     def question(self, row: OpenQuestion) -> tuple[int, int]:
         return row.job, row.ordinal

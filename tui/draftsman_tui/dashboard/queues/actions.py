@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
 from draftsman.actions import jobs
 from draftsman.actions import queues as actions
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name, parse_job, pause_name
+from draftsman.queues.queue_models import QueueSummary
+from draftsman.queues.service.queues import Place
 from draftsman_tui.dashboard.command import ORDERED, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, PromptDialog
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import (
     call_of,
     confirmed_about,
     job_command,
     perform,
 )
-
-if TYPE_CHECKING:
-    from draftsman.queues.queue_models import QueueSummary
-    from draftsman.queues.service.queues import Place
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.tables.screen import MainScreen
-
+from draftsman_tui.dashboard.tables.screen import MainScreen
 
 TYPE: Final = "type:"
 """Prefix of the job type in the arguments of a command."""
@@ -41,7 +38,7 @@ async def pause(screen: MainScreen, text: str) -> None:
 
     `type:TYPE` in `text` names a job type; asks for the reason.
     """
-    queue = _queue(screen)
+    queue: QueueSummary = screen.chosen("queue")
     type, reason = _split(text)
     name = pause_name(queue.name, type)
     reason = reason or await screen.ask(PromptDialog(actions.pause.prompt.format(name), "")) or ""
@@ -62,7 +59,7 @@ async def resume(screen: MainScreen, text: str) -> None:
 
     Asks which if several are paused.
     """
-    queue = _queue(screen)
+    queue: QueueSummary = screen.chosen("queue")
     type, _ = _split(text)
     if type is None and (pauses := await screen.rt.queues.pauses(queue.name)):
         names = [(pause.name, pause.type or "") for pause in pauses]
@@ -82,7 +79,7 @@ async def release(screen: MainScreen, text: str) -> None:
 
     Asks for a confirmation.
     """
-    queue = _queue(screen)
+    queue: QueueSummary = screen.chosen("queue")
     reservations = await screen.rt.reservations.all()
     reservation = next(
         (reserved for reserved in reservations if reserved.queue == queue.name), None
@@ -92,13 +89,6 @@ async def release(screen: MainScreen, text: str) -> None:
     note = actions.reserved(reservation)
     if await confirmed_about(screen, actions.release, repr(queue.name), note):
         await perform(screen, actions.release(call_of(screen), queue.name))
-
-
-def _queue(screen: MainScreen) -> QueueSummary:
-    queue = cast("QueueSummary | None", screen.table.row)
-    if queue is None:
-        raise Refused("choose a queue first")
-    return queue
 
 
 def _split(text: str) -> tuple[str | None, str]:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from draftsman.entities.repos import REPOS, RepoRow, repo_row
+from draftsman.entities.repos import REPOS, RepoRow
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.tables.resource import Resource, table_view
 
 
 @table_view
 class ReposResource(Resource[RepoRow]):
     """Repository catalog."""
 
-    name = "repos"
     number_key = "8"
     help = "Registered repositories."
     fields = ("repo", "by", "age")
     entity = REPOS
-
-    async def read(self, rt: Runtime, query: Query) -> Rows[RepoRow]:
-        catalog = await rt.repos.catalog()
-        return Rows([repo_row(repo, catalog) for repo in catalog.repos])
 
     def key(self, row: RepoRow) -> str:
         return row.repo.remote_url

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, UsageError
 from draftsman.ids import job_name
+from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
+from draftsman.jobs.requests.service.submissions import SubmittedJob
 from draftsman.people.policy import Verb
+from draftsman.repos.repo_catalog import Catalog
+from draftsman.runtime import Runtime
+from draftsman.settings import Settings
 from draftsman_tui.common.jobs import submitted_message
 from draftsman_tui.common.requests import OTHER_TEXT_IGNORED, field_text
 from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.requests import form as job_form
 from draftsman_tui.dashboard.requests.dialog import NewJobDialog
-
-if TYPE_CHECKING:
-    from draftsman.jobs.requests.invocation import Invocation
-    from draftsman.jobs.requests.service.submissions import SubmittedJob
-    from draftsman.repos.repo_catalog import Catalog
-    from draftsman.runtime import Runtime
-    from draftsman.settings import Settings
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 
 @dashboard_command(

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from draftsman.errors import DraftsmanError
 from draftsman.formats.invisible import one_line
-from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog, return_value
+from draftsman_tui.dashboard.dialogs.base import Do, SubmitDialog, return_value
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 from draftsman_tui.dashboard.requests.form import BY_NAME, FIELDS, FormErrors, Typed
 from draftsman_tui.dashboard.widgets.field import FieldRow
@@ -24,6 +24,7 @@ from draftsman_tui.dashboard.widgets.inputs import Autocomplete
 class NewJobDialog(SubmitDialog[Any]):
     """Submits the form; shows each error beside its field, and focuses the first."""
 
+    BOX = "box form"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "submit", "Submit", show=False, id="make-it"),
         Binding("ctrl+o", "more", "More", show=False, id="more-fields"),
@@ -37,9 +38,8 @@ class NewJobDialog(SubmitDialog[Any]):
         do: Do[Any] = return_value,
         hints: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(do)
+        super().__init__(do, title, "enter: create   tab: next   ctrl+j: new line   esc: back")
         self._hints = hints or {}
-        self._title = title
         self._initial = dict(typed)
         self._completions = completions
         self._unmodified: Typed = {}
@@ -49,17 +49,13 @@ class NewJobDialog(SubmitDialog[Any]):
     def typed(self) -> dict[str, str]:
         return {row.field.name: row.text for row in self.query(FieldRow)}
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box form tall" if self._is_expanded else "box form"):
-            yield Heading(self._title)
-            with VerticalScroll(can_focus=False, classes="grow"):
-                yield from self._rows(is_main=True)
-                yield Static("", classes="more-title")
-                with Vertical(classes="more"):
-                    if self._is_expanded:
-                        yield from self._rows(is_main=False)
-            yield Static("", classes="error")
-            yield Static("enter: create   tab: next   ctrl+j: new line   esc: back", classes="hint")
+    def body(self) -> ComposeResult:
+        with VerticalScroll(can_focus=False, classes="grow"):
+            yield from self._rows(is_main=True)
+            yield Static("", classes="more-title")
+            with Vertical(classes="more"):
+                if self._is_expanded:
+                    yield from self._rows(is_main=False)
 
     async def on_mount(self) -> None:
         await self._expand(self._is_expanded)

@@ -98,7 +98,7 @@ def _overrides(text: str) -> dict[str, Any]:
         pairs = shlex.split(text)
     except ValueError:
         raise UsageError("missing closing quote") from None
-    return {"overrides": dict(params.PAIR.convert(pair, None, None) for pair in pairs)}
+    return {"overrides": dict(map(params.pair, pairs))}
 
 
 def _timeout(text: str) -> dict[str, Any]:

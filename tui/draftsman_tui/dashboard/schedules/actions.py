@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from draftsman.actions import schedules as actions
 from draftsman.errors import Refused
 from draftsman.formats import times
+from draftsman.jobs.requests.service.submissions import SubmittedJob
+from draftsman.schedules.schedule import Schedule
+from draftsman.schedules.template import Template
 from draftsman_tui.common.jobs import submitted_message
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog, TextDialog
-from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
+from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform, row_command
 from draftsman_tui.dashboard.schedules.parameters_dialog import ParametersDialog
-
-if TYPE_CHECKING:
-    from draftsman.jobs.requests.service.submissions import SubmittedJob
-    from draftsman.schedules.schedule import Schedule
-    from draftsman.schedules.template import Template
-    from draftsman_tui.dashboard.tables.screen import MainScreen
-
+from draftsman_tui.dashboard.tables.screen import MainScreen
 
 HISTORY = 100
 """Occurrences that the dialog lists."""
@@ -37,7 +34,7 @@ async def toggle_schedule(screen: MainScreen, text: str) -> None:
 
     `text` is the reason of a pause.
     """
-    schedule = _schedule(screen)
+    schedule: Schedule = screen.chosen("schedule")
     call = call_of(screen)
     if schedule.paused_at is not None:
         await perform(screen, actions.resume(call, schedule.name))
@@ -59,24 +56,25 @@ async def toggle_schedule(screen: MainScreen, text: str) -> None:
 )
 async def run_schedule(screen: MainScreen, text: str) -> None:
     """Submit the job of the schedule now."""
-    schedule = _schedule(screen)
+    schedule: Schedule = screen.chosen("schedule")
     if await confirmed_about(screen, actions.run, schedule.name):
         result = await actions.run(call_of(screen), schedule.name)
         screen.show_message(submitted_message(result.value))
 
 
-@dashboard_command("remove-schedule", CommandGroup.SCHEDULES, does=actions.remove, on={"schedules"})
-async def remove_schedule(screen: MainScreen, text: str) -> None:
-    """Remove the schedule."""
-    schedule = _schedule(screen)
-    if await confirmed_about(screen, actions.remove, schedule.name):
-        await perform(screen, actions.remove(call_of(screen), schedule.name))
+row_command(
+    "remove-schedule",
+    CommandGroup.SCHEDULES,
+    actions.remove,
+    "schedules",
+    lambda schedule: schedule.name,
+)
 
 
 @dashboard_command("history", CommandGroup.SCHEDULES, keys="h", on={"schedules"}, footer=True)
 async def show_history(screen: MainScreen, text: str) -> None:
     """Show the occurrences of the schedule."""
-    schedule = _schedule(screen)
+    schedule: Schedule = screen.chosen("schedule")
     upcoming = await screen.rt.schedules.upcoming(schedule.name, 5)
     lines = [f"{times.in_zone(at, schedule.timezone)}  next" for at in reversed(upcoming)]
     for fire in await screen.rt.schedules.history(schedule.name, HISTORY):
@@ -86,13 +84,6 @@ async def show_history(screen: MainScreen, text: str) -> None:
         lines.append(f"{at}  {fire.status}{job}{reason}")
     title = f"{schedule.name} ({schedule.timezone})"
     await screen.app.push_screen(TextDialog(title, "\n".join(lines) or "no occurrences"))
-
-
-def _schedule(screen: MainScreen) -> Schedule:
-    schedule = cast("Schedule | None", screen.table.row)
-    if schedule is None:
-        raise Refused("choose a schedule first")
-    return schedule
 
 
 # Actions on templates.
@@ -112,7 +103,7 @@ async def run_template(screen: MainScreen, text: str) -> None:
 
     A form asks for its parameters.
     """
-    template = _template(screen)
+    template: Template = screen.chosen("template")
     if template.definition is None:
         raise Refused(f"template {template.name} was removed")
 
@@ -132,18 +123,10 @@ async def run_template(screen: MainScreen, text: str) -> None:
         screen.show_job_row(submitted.number)
 
 
-@dashboard_command(
-    "remove-template", CommandGroup.TEMPLATES, does=actions.remove_template, on={"templates"}
+row_command(
+    "remove-template",
+    CommandGroup.TEMPLATES,
+    actions.remove_template,
+    "templates",
+    lambda template: template.name,
 )
-async def remove_template(screen: MainScreen, text: str) -> None:
-    """Remove the template."""
-    template = _template(screen)
-    if await confirmed_about(screen, actions.remove_template, template.name):
-        await perform(screen, actions.remove_template(call_of(screen), template.name))
-
-
-def _template(screen: MainScreen) -> Template:
-    template = cast("Template | None", screen.table.row)
-    if template is None:
-        raise Refused("choose a template first")
-    return template

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
-from textual.widgets import Static
+from textual.containers import VerticalScroll
 
 from draftsman.schedules.template import TemplateDefinition
-from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog
+from draftsman_tui.dashboard.dialogs.base import Do, SubmitDialog
 from draftsman_tui.dashboard.requests.form import Field
 from draftsman_tui.dashboard.widgets.field import FieldRow
 
@@ -19,23 +18,19 @@ from draftsman_tui.dashboard.widgets.field import FieldRow
 class ParametersDialog(SubmitDialog[Any]):
     """Asks for a value of each parameter; a field that is left empty has its default."""
 
+    BOX = "box form"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "submit", "Submit", show=False, id="run-it"),
     ]
 
     def __init__(self, title: str, definition: TemplateDefinition, do: Do[Any]) -> None:
-        super().__init__(do)
-        self._title = title
+        super().__init__(do, title, "enter: create   tab: next   esc: back")
         self._definition = definition
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box form"):
-            yield Heading(self._title)
-            with VerticalScroll(can_focus=False, classes="grow"):
-                for name, schema in self._definition.properties.items():
-                    yield FieldRow(self._field(name, schema), _initial(schema))
-            yield Static("", classes="error")
-            yield Static("enter: create   tab: next   esc: back", classes="hint")
+    def body(self) -> ComposeResult:
+        with VerticalScroll(can_focus=False, classes="grow"):
+            for name, schema in self._definition.properties.items():
+                yield FieldRow(self._field(name, schema), _initial(schema))
 
     def on_mount(self) -> None:
         self.query(FieldRow).first().focus_input()

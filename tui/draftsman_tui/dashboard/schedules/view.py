@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from draftsman.entities.schedules import SCHEDULES, TEMPLATES, description
 from draftsman.schedules.schedule import Schedule
 from draftsman.schedules.template import Template
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.tables.resource import Resource, table_view
 
 
 @table_view
 class SchedulesResource(Resource[Schedule]):
     """Schedules by name."""
 
-    name = "schedules"
     help = "Schedules, which submit jobs at their times."
     fields = ("by", "age")
     entity = SCHEDULES
-
-    async def read(self, rt: Runtime, query: Query) -> Rows[Schedule]:
-        return Rows(await rt.schedules.all())
-
-    def key(self, row: Schedule) -> str:
-        return row.name
-
-    def job(self, row: Schedule) -> int | None:
-        return row.newest_job
 
     def filter_fields(self, row: Schedule) -> FilterFields:
         text = f"{row.name} {row.rule} {row.timezone} {row.target} {row.last_reason or ''}"
@@ -44,16 +29,8 @@ class SchedulesResource(Resource[Schedule]):
 class TemplatesResource(Resource[Template]):
     """Newest versions of the templates."""
 
-    name = "templates"
-    help = "Templates of jobs."
     fields = ("agent", "by", "age")
     entity = TEMPLATES
-
-    async def read(self, rt: Runtime, query: Query) -> Rows[Template]:
-        return Rows(await rt.templates.all())
-
-    def key(self, row: Template) -> str:
-        return row.name
 
     def filter_fields(self, row: Template) -> FilterFields:
         agent = row.definition.agent if row.definition else None

@@ -16,15 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.durations import format_duration, parse_duration
 from draftsman.entities.terms import COMPARISON, ColumnTerm, FilteredColumn
 from draftsman.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
-
 
 FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for", "job")
 """`channel:` is an alias of `source:`; `me` in `by:me` and `for:me` is the current user."""

@@ -6,22 +6,18 @@ tested without a screen.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Surface
+from draftsman.entities.entity import Column, Entity, Listing, Surface
 from draftsman.errors import UsageError
-from draftsman.ids import parse_job
+from draftsman.ids import job_number, parse_job
+from draftsman.people.actor import Actor
+from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-
-if TYPE_CHECKING:
-    from draftsman.people.actor import Actor
-    from draftsman.runtime import Runtime
-
 
 # Status aliases in filters: labels of the screens and common synonyms.
 
@@ -95,8 +91,8 @@ class Rows(Generic[T]):
     """Where a bounded scan stopped before the page was full."""
 
 
-class Resource(ABC, Generic[T]):
-    """A kind of table row."""
+class Resource(Generic[T]):
+    """A kind of table row, by default as the listing of its entity says."""
 
     name: ClassVar[str]
     """Name in commands and in the title."""
@@ -143,6 +139,11 @@ class Resource(ABC, Generic[T]):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.columns = cls.entity.columns_of(Surface.DASHBOARD)
+        listing = cls.entity.listing
+        if listing is not None and not hasattr(cls, "name"):
+            cls.name = listing.name
+        if listing is not None and not hasattr(cls, "help"):
+            cls.help = listing.help.partition("\n")[0]
 
     def empty_text(self, *, supervised: bool) -> str:
         """Return the message for an empty table; `supervised`: `draftsman up` starts a worker."""
@@ -152,25 +153,33 @@ class Resource(ABC, Generic[T]):
         empty = f"{_capitalized(self.entity.empty)}."
         return f"{empty} {_capitalized(hint)}" if hint else empty
 
-    @abstractmethod
+    @property
+    def _listing(self) -> Listing[T]:
+        if (listing := self.entity.listing) is None:
+            raise NotImplementedError(f"the table {self.name} has no listing")
+        return listing
+
     async def read(self, rt: Runtime, query: Query) -> Rows[T]:
         """Read a page, filtered as far as the services support."""
+        return Rows(await self._listing.read(rt, query.limit))
 
-    @abstractmethod
     def key(self, row: T) -> str:
         """Return the stable id of a row, which is also copied."""
+        return self._listing.key(row)
 
     def cells(self, row: T, now: datetime) -> Sequence[Cell]:
         """Return a cell for each column."""
         return [column.cell(row, now) for column in self.columns]
 
-    @abstractmethod
     def filter_fields(self, row: T) -> FilterFields:
         """Return the values that a filter matches."""
+        return FilterFields(self.key(row))
 
     def job(self, row: T) -> int | None:
         """Return the row's job number."""
-        return None
+        if self.entity.listing is None:
+            return None
+        return job_number(self.entity.listing.opens(row).partition("/")[0])
 
     def invokers(self, row: T) -> Sequence[str]:
         """Return the invokers of the jobs that the row stands for, if they are known."""
@@ -244,8 +253,7 @@ class Resource(ABC, Generic[T]):
         for _ in range(MAX_PAGES):
             page_query = replace(query, before=before, limit=query.limit - len(rows))
             page_rows = await self.read(rt, page_query)
-            visible = self.entity.visible(page_rows.items, query.viewer)
-            rows += [row for row in visible if self._matches(row, query)]
+            rows += [row for row in page_rows.items if self._matches(row, query)]
             before = page_rows.next
             scanned = page_rows.scanned
             if before is None or len(rows) >= query.limit:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.jobs.details.loader import JobLoader
+from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
+from draftsman_tui.dashboard.tables.grouping import GroupHead
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 from draftsman_tui.dashboard.widgets.table import ResourceTable
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
-    from draftsman_tui.dashboard.tables.grouping import GroupHead
 
 SIDE_WIDTH: Final = 140
 """Width from which the preview is beside the table."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from textual import events, on
 from textual.containers import Container
@@ -13,9 +13,10 @@ from textual.widget import Widget
 from draftsman.errors import Refused
 from draftsman.ids import job_name
 from draftsman.questions.question import OpenQuestion
-from draftsman_tui.dashboard.attention.attention import responder_names
+from draftsman_tui.dashboard.attention.attention import AttentionCount, responder_names
 from draftsman_tui.dashboard.frame import messages
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats
 from draftsman_tui.dashboard.frame.refresher import TableLoader
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
@@ -31,13 +32,6 @@ from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 from draftsman_tui.dashboard.widgets.table import LOADING, ResourceTable, Shape
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
 from draftsman_tui.dashboard.widgets.title import Title
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from draftsman_tui.dashboard.attention.attention import AttentionCount
-    from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats
-
 
 # Tab bar of the tables, with the numbers that need attention.
 
@@ -257,6 +251,11 @@ class MainScreen(BaseScreen):
     @property
     def table(self) -> ResourceTable:
         return self.query_one(ResourceTable)
+
+    def chosen(self, what: str) -> Any:
+        if self.table.row is None:
+            raise Refused(f"choose a {what} first")
+        return self.table.row
 
     @property
     def question(self) -> tuple[int, int] | None:

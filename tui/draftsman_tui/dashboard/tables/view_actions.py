@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.widgets import OptionList, Static
+from textual.widgets import OptionList
 
 from draftsman.errors import UsageError
-from draftsman.ids import job_name, parse_job
+from draftsman.ids import job_name, parse_question
 from draftsman_tui.dashboard.command import JOBS, TABLES, CommandGroup, dashboard_command
-from draftsman_tui.dashboard.dialogs.base import Dialog, Heading
+from draftsman_tui.dashboard.dialogs.base import Dialog
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.tables import saved_views
+from draftsman_tui.dashboard.tables.saved_views import View
 from draftsman_tui.dashboard.tables.screen import MainScreen
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-    from draftsman_tui.dashboard.tables.saved_views import View
-
 
 # Dialog to choose and order the columns of a table.
 
@@ -38,18 +34,14 @@ class ColumnsDialog(Dialog[list[str]]):
     ]
 
     def __init__(self, table: str, heads: Sequence[str], visible: Sequence[str]) -> None:
-        super().__init__()
-        self._table = table
+        keys = "space: show or hide   K J: move   f: fit to width   enter: apply   esc: back"
+        super().__init__(f"Columns of {table}", keys)
         self._visible = set(visible)
         self._heads = [*visible, *(head for head in heads if head not in self._visible)]
         self._first = heads[0]
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
-            yield Heading(f"Columns of {self._table}")
-            yield OptionList(*(self._line(head) for head in self._heads))
-            keys = "space: show or hide   K J: move   f: fit to width   enter: apply   esc: back"
-            yield Static(keys, classes="hint")
+    def body(self) -> ComposeResult:
+        yield OptionList(*(self._line(head) for head in self._heads))
 
     def action_toggle_column(self) -> None:
         """Show or hide the column."""
@@ -179,7 +171,9 @@ async def only_job(screen: BaseScreen, text: str) -> None:
     if isinstance(screen, MainScreen) and not text and main.state.filter.job is not None:
         main.limit_to_job(None)
         return
-    number = (await screen.rt.read_model.resolve(parse_job(text))) if text else screen.jobs()[0]
+    number = (
+        (await screen.rt.read_model.resolve(parse_question(text)[0])) if text else screen.jobs()[0]
+    )
     main.limit_to_job(job_name(number))
     if screen is not main:
         screen.show_table("jobs")

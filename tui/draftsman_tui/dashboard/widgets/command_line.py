@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -28,13 +29,12 @@ class CommandLine(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Close", show=False)]
 
+    @dataclass
     class Entered(Message):
         """A line was submitted."""
 
-        def __init__(self, kind: str, text: str) -> None:
-            super().__init__()
-            self.kind = kind
-            self.text = text
+        kind: str
+        text: str
 
     class Left(Message):
         """The line was closed."""

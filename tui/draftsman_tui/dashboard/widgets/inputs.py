@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -147,12 +148,11 @@ NEW_LINE: Final = frozenset({"ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"}
 class MultilineInput(TextArea):
     """Text area that grows with its text, up to the limit of the style sheet."""
 
+    @dataclass
     class Submitted(Message):
         """The text was submitted."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     def __init__(self, text: str = "", *, placeholder: str = "") -> None:
         super().__init__(

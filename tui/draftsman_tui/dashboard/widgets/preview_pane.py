@@ -6,8 +6,10 @@ The preview of a job has its state, its open questions and its newest events.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.entities.cells import Cell
 from draftsman.formats.amounts import counted
@@ -16,16 +18,11 @@ from draftsman_tui.dashboard.events.tab import timeline
 from draftsman_tui.dashboard.jobs.details import header
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
 from draftsman_tui.dashboard.jobs.details.section_items import bounded
+from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.questions.tab import questions
+from draftsman_tui.dashboard.tables.grouping import GroupHead
 from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.widgets.item_list import ItemList
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
-    from draftsman_tui.dashboard.tables.grouping import GroupHead
 
 MAX_ROWS: Final = 100
 """Rows of a group to show."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,143 +32,10 @@ from draftsman_tui.dashboard.widgets.column_layout import (
 )
 from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 
-# Mouse support of tables; every action also has a key.
-
-
-NOTCH: Final = 3
-"""Rows per wheel notch."""
-
-
-class MouseTable(CursorList):
-    """Click selects, on the head sorts, with Ctrl marks; double click opens; drag marks a range."""
-
-    ALLOW_SELECT: ClassVar[bool] = False
-    _dragged_from: int | None = None
-
-    class Headed(Message):
-        """A column head was clicked."""
-
-        def __init__(self, head: str) -> None:
-            super().__init__()
-            self.head = head
-
-    @abstractmethod
-    def row_at(self, y: int) -> int | None:
-        """Return the index of the row on a line, if any."""
-
-    @abstractmethod
-    def head_at(self, x: int) -> str | None:
-        """Return the sortable column head at a position."""
-
-    @abstractmethod
-    def toggle(self, index: int) -> None:
-        """Toggle the mark of a row."""
-
-    @abstractmethod
-    def mark_between(self, start: int, end: int) -> None:
-        """Mark a range of rows."""
-
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Record the start of a drag."""
-        self._dragged_from = self.row_at(event.y)
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Mark the dragged range."""
-        start = self._dragged_from
-        end = self.row_at(event.y)
-        if event.button == 1 and start is not None and end is not None and end != start:
-            self.mark_between(start, end)
-            self.move_to(end)
-
-    def on_mouse_up(self) -> None:
-        self._dragged_from = None
-
-    def on_click(self, event: events.Click) -> None:
-        """Sort, mark, select or open."""
-        index = self.row_at(event.y)
-        if index is None:
-            head = self.head_at(event.x) if event.y == 0 else None
-            if head is not None:
-                self.post_message(self.Headed(head))
-        elif event.ctrl:
-            self.toggle(index)
-            self.move_to(index)
-        else:
-            self.move_to(index)
-            if event.chain == 2:
-                self.post_message(self.Opened())
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Move the cursor, so that new rows do not scroll the table back to it."""
-        event.stop()
-        self.action_move(NOTCH)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.action_move(-NOTCH)
-
-
-# Marks of a table's rows, for commands on several rows.
-
-
-class MarkedTable(MouseTable):
-    """Table whose rows can be marked; `marked` has their keys."""
-
-    class Marked(Message):
-        """The marks changed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.marked: set[str] = set()
-        self._last_mark = 0
-
-    @abstractmethod
-    def keys_at(self, index: int) -> set[str]:
-        """Return the key of a row, or those of the rows of a group's head."""
-
-    def mark(self) -> None:
-        """Toggle the mark of the row under the cursor, and move to the next."""
-        if self.length:
-            self.toggle(self.cursor)
-            self.move_to(self.cursor + 1)
-
-    def toggle(self, index: int) -> None:
-        keys = self.keys_at(index)
-        if keys <= self.marked:
-            self.marked -= keys
-        else:
-            self.marked |= keys
-        self._last_mark = index
-        self._marks_changed()
-
-    def mark_range(self) -> None:
-        """Mark from the last mark to the cursor."""
-        self.mark_between(self._last_mark, self.cursor)
-
-    def mark_between(self, start: int, end: int) -> None:
-        first, last = sorted((start, end))
-        for index in range(first, min(last + 1, self.length)):
-            self.marked |= self.keys_at(index)
-        self._last_mark = end
-        self._marks_changed()
-
-    def unmark(self) -> None:
-        """Clear all marks."""
-        self.marked.clear()
-        self._marks_changed()
-
-    def keep_marked(self, keys: Iterable[str]) -> None:
-        """Clear all marks but those of the given keys."""
-        self.marked.intersection_update(keys)
-        self._marks_changed()
-
-    def _marks_changed(self) -> None:
-        self.refresh()
-        self.post_message(self.Marked())
-
-
 _ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good", "denied")
 LOADING: Final = "loading …"
+NOTCH: Final = 3
+"""Rows per wheel notch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +48,15 @@ class Shape:
     filtered: bool = False
 
 
-class ResourceTable(MarkedTable):
-    """Table of a resource's rows."""
+class ResourceTable(CursorList):
+    """Table of a resource's rows, which can be marked for commands on several rows.
+
+    A click selects, on the head sorts, with Ctrl marks; a double click opens; a drag marks a range.
+    Every action of the mouse also has a key.
+    """
 
     HEAD: ClassVar[int] = 1
+    ALLOW_SELECT: ClassVar[bool] = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"resource-table--{part}" for part in ("head", "cursor", "mark", "rule", *_ROLES)
     }
@@ -196,16 +67,28 @@ class ResourceTable(MarkedTable):
         Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="page-down"),
     ]
 
+    @dataclass
+    class Headed(Message):
+        """A column head was clicked."""
+
+        head: str
+
+    class Marked(Message):
+        """The marks changed."""
+
+    @dataclass
     class AtEnd(Message):
         """The cursor was moved beyond the last row (1) or the first (-1)."""
 
-        def __init__(self, direction: int) -> None:
-            super().__init__()
-            self.direction = direction
+        direction: int
 
     def __init__(self, *, supervised: bool = False) -> None:
         """Create an empty table; `supervised`: `draftsman up` starts a worker for it."""
         super().__init__()
+        self.marked: set[str] = set()
+        """Keys of the marked rows."""
+        self._last_mark = 0
+        self._dragged_from: int | None = None
         self._supervised = supervised
         self.now = datetime.now(UTC)
         self._resource: Resource[Any] | None = None
@@ -396,7 +279,50 @@ class ResourceTable(MarkedTable):
                 self.keep_in_view()
                 self.refresh()
 
+    def mark(self) -> None:
+        """Toggle the mark of the row under the cursor, and move to the next."""
+        if self.length:
+            self.toggle(self.cursor)
+            self.move_to(self.cursor + 1)
+
+    def toggle(self, index: int) -> None:
+        """Toggle the mark of a row."""
+        keys = self.keys_at(index)
+        if keys <= self.marked:
+            self.marked -= keys
+        else:
+            self.marked |= keys
+        self._last_mark = index
+        self._marks_changed()
+
+    def mark_range(self) -> None:
+        """Mark from the last mark to the cursor."""
+        self.mark_between(self._last_mark, self.cursor)
+
+    def mark_between(self, start: int, end: int) -> None:
+        """Mark a range of rows."""
+        first, last = sorted((start, end))
+        for index in range(first, min(last + 1, self.length)):
+            self.marked |= self.keys_at(index)
+        self._last_mark = end
+        self._marks_changed()
+
+    def unmark(self) -> None:
+        """Clear all marks."""
+        self.marked.clear()
+        self._marks_changed()
+
+    def keep_marked(self, keys: Iterable[str]) -> None:
+        """Clear all marks but those of the given keys."""
+        self.marked.intersection_update(keys)
+        self._marks_changed()
+
+    def _marks_changed(self) -> None:
+        self.refresh()
+        self.post_message(self.Marked())
+
     def keys_at(self, index: int) -> set[str]:
+        """Return the key of a row, or those of the rows of a group's head."""
         line = self.lines[index]
         if isinstance(line, GroupHead) and line.is_rule:
             return set()
@@ -408,11 +334,52 @@ class ResourceTable(MarkedTable):
     def _key_of(resource: Resource[Any], line: Any) -> str:
         return line.key if isinstance(line, GroupHead) else resource.key(line)
 
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Record the start of a drag."""
+        self._dragged_from = self.row_at(event.y)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Mark the dragged range."""
+        start = self._dragged_from
+        end = self.row_at(event.y)
+        if event.button == 1 and start is not None and end is not None and end != start:
+            self.mark_between(start, end)
+            self.move_to(end)
+
+    def on_mouse_up(self) -> None:
+        self._dragged_from = None
+
+    def on_click(self, event: events.Click) -> None:
+        """Sort, mark, select or open."""
+        index = self.row_at(event.y)
+        if index is None:
+            head = self.head_at(event.x) if event.y == 0 else None
+            if head is not None:
+                self.post_message(self.Headed(head))
+        elif event.ctrl:
+            self.toggle(index)
+            self.move_to(index)
+        else:
+            self.move_to(index)
+            if event.chain == 2:
+                self.post_message(self.Opened())
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Move the cursor, so that new rows do not scroll the table back to it."""
+        event.stop()
+        self.action_move(NOTCH)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.action_move(-NOTCH)
+
     def row_at(self, y: int) -> int | None:
+        """Return the index of the row on a line, if any."""
         index = self._index_at(y - 1 + self.top)
         return index if y > 0 and index < len(self._keys) else None
 
     def head_at(self, x: int) -> str | None:
+        """Return the sortable column head at a position."""
         for placed in self.column_layout.placed:
             if placed.x <= x <= placed.x + placed.size and placed.column.order is not None:
                 return placed.column.head

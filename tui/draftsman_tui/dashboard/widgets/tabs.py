@@ -38,12 +38,11 @@ class Tabs(Widget):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*row_renderer.CLASSES, "tabs--here"}
 
+    @dataclass
     class Chosen(Message):
         """A tab was clicked."""
 
-        def __init__(self, name: str) -> None:
-            super().__init__()
-            self.name = name
+        name: str
 
     def __init__(self, *, wide: int = WIDE, counted: int = COUNTED) -> None:
         """Create a bar with the widths from which long names and numbers are shown."""

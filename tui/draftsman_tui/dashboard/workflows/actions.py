@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
 from draftsman.actions import jobs
 from draftsman.errors import Refused
 from draftsman.formats.amounts import counted
+from draftsman.workflows.groups import JobGroup
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
-
-if TYPE_CHECKING:
-    from draftsman.workflows.groups import JobGroup
-    from draftsman_tui.dashboard.tables.screen import MainScreen
+from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
 @dashboard_command(
@@ -25,9 +21,7 @@ if TYPE_CHECKING:
 )
 async def cancel_group(screen: MainScreen, text: str) -> None:
     """Cancel the unfinished jobs of the group."""
-    group = cast("JobGroup | None", screen.table.row)
-    if group is None:
-        raise Refused("choose a group first")
+    group: JobGroup = screen.chosen("group")
     unfinished = group.running + group.waiting
     if not unfinished:
         raise Refused(f"all jobs of the group {group.name!r} have ended; nothing to cancel")

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from draftsman.entities.groups import GROUPS
 from draftsman.workflows.groups import GroupState, JobGroup
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.tables.resource import Resource, table_view
 
 
 @table_view
 class GroupsResource(Resource[JobGroup]):
     """The newest groups."""
 
-    name = "groups"
     help = "Groups of jobs, newest first. Enter lists the jobs of a group."
     statuses = tuple(map(str, GroupState))
     fields = ("status", "by", "age")
     entity = GROUPS
     poll_interval = 2.0
-
-    async def read(self, rt: Runtime, query: Query) -> Rows[JobGroup]:
-        return Rows(await rt.workflows.groups.all())
-
-    def key(self, row: JobGroup) -> str:
-        return row.name
 
     def table(self, row: JobGroup) -> tuple[str, Filter]:
         return "jobs", Filter(group=row.name)

@@ -10,22 +10,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.agent_runs.activity.activity import AgentProgress
 from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.events.event import Event
 from draftsman.formats.invisible import one_line
 from draftsman.jobs.details.sections.questions import responders
 from draftsman.jobs.job import LEASED, TERMINAL
 from draftsman.jobs.runs.service.checkpoints import MAX_RUN
+from draftsman.runtime import Runtime
 from draftsman.workflows.groups import GroupState
 from draftsman_tui.common.questions import owner_name
 from draftsman_tui.dashboard.jobs.details.log_buffer import LINES, LogBuffer
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded, JobPatch, JobSnapshot
-
-if TYPE_CHECKING:
-    from draftsman.events.event import Event
-    from draftsman.runtime import Runtime
 
 EVENTS: Final = 500
 """Newest events to keep."""

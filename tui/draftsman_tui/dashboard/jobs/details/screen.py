@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from rich.text import Text
 from textual import on
@@ -26,15 +26,12 @@ from draftsman_tui.dashboard.jobs.details.loader import JobLoader
 from draftsman_tui.dashboard.jobs.details.phases import chart, job_phases
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded, JobPatch, JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab
+from draftsman_tui.dashboard.tables.filter import Filter
+from draftsman_tui.dashboard.tables.saved_views import View
 from draftsman_tui.dashboard.widgets.fixed_rows import JobHeader, PhaseChart
 from draftsman_tui.dashboard.widgets.item_list import ItemList, ScrollPosition
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
 from draftsman_tui.dashboard.widgets.title import Title
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.tables.filter import Filter
-    from draftsman_tui.dashboard.tables.saved_views import View
-
 
 CARD_ROWS: Final = 30
 """Rows from which the header is a card."""

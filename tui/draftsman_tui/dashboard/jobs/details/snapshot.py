@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from draftsman.jobs.details.job_details import JobDetails
+from draftsman.jobs.details.wait_reason import WaitReason
+from draftsman.jobs.job import Job
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman_tui.dashboard.frame.messages import LatestMessage
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogView
-
-if TYPE_CHECKING:
-    from draftsman.jobs.details.job_details import JobDetails
-    from draftsman.jobs.details.wait_reason import WaitReason
-    from draftsman.jobs.job import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +69,8 @@ class JobSnapshot:
         ]
 
 
+@dataclass
 class JobLoaded(LatestMessage):
     """A job was loaded."""
 
-    def __init__(self, snapshot: JobSnapshot) -> None:
-        super().__init__()
-        self.snapshot = snapshot
+    snapshot: JobSnapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.deliveries.question_text import resolution_text
 from draftsman.errors import Refused, UsageError
@@ -13,13 +13,11 @@ from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.sections.related import GROUP
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.questions import actions as question_actions
 from draftsman_tui.dashboard.tables.filter import Filter
-
-if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 MAX_TEXT: Final = 100_000
 """Maximum characters of a text to show."""

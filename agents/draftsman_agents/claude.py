@@ -1,6 +1,6 @@
 """The adapter for Claude Code, which waits for people without a process.
 
-{python} -m draftsman.agents.claude [--mode MODE] [--home PATH]… [--allow TOOL]… -- claude
+{python} -m draftsman_agents.claude [--mode MODE] [--home PATH]… [--allow TOOL]… -- claude
 
 A hook asks the adapter about each call. A call that people have to decide is deferred: Claude Code
 exits and keeps the exact call in its session, and makes it when the session is resumed.
@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from draftsman.agents import claude_hook
 from draftsman.agents.adapter import MAX_BODY, Adapter, main, part_of
 from draftsman.agents.agent_client import AgentClient, RunParked
 from draftsman.agents.hook_socket import HookSocket
 from draftsman.agents.mcp_forms import matching_key, stored_value
 from draftsman.agents.permissions import Call
 from draftsman.agents.program import AgentFailure, AgentProgram, Message
+from draftsman_agents import claude_hook
 
 # Session files of Claude Code: JSON lines, a file for each session.
 
@@ -545,4 +545,4 @@ def _title(block: Message) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main("draftsman.agents.claude", ClaudeAdapter))
+    sys.exit(main("draftsman_agents.claude", ClaudeAdapter))

@@ -1,34 +1,70 @@
-"""Options for the fields of a request, of `submit` and `run`."""
+"""Options for the fields of a request, submitted now or later."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 import click
 
 from draftsman.errors import UsageError
-from draftsman.jobs.job import AGENT_TYPE, Condition, OnFailure
+from draftsman.jobs.job import Condition, OnFailure
 from draftsman.jobs.requests.invocation import UniqueBy, UniqueStates
-from draftsman_tui.cli.schedules.request_options import FAILURE_OPTIONS
 from draftsman_tui.terminal import params
 
-Function = Callable[..., Any]
-_OPTIONS: Final = (
-    click.argument("text", nargs=-1, type=params.TEXT),
-    click.option("--type", default=AGENT_TYPE, show_default=True, help="Job type."),
+request_options = params.together(
+    click.option("--type", help="Job type; default: run_agent."),
     click.option("--agent", type=params.AGENT, help="Name of a configured agent."),
     click.option("--repo", type=params.REPO, help="Repository: path, URL or name."),
     click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from."),
-    click.option("--mode", help="fix, or investigate (changes nothing)."),
+    click.option("--mode", type=params.TEXT, help="fix, or investigate (changes nothing)."),
     click.option("--title", type=params.TEXT, help="Title. Default: the first line of the text."),
     click.option(
-        "--key", type=params.TEXT, help="Idempotency key; the same key creates no new job."
+        "--subject", type=params.TEXT, help="Subject; joins the unfinished job of this subject."
+    ),
+    click.option("--queue", type=params.TEXT, help="Queue. Default: default."),
+    click.option("--priority", type=int, help="-1000 to 1000; higher runs first."),
+    click.option("--payload", type=params.JSON, help="JSON object, @FILE, or @- for stdin."),
+    click.option(
+        "--override", type=params.PAIR, multiple=True, help="Job setting as key=value; repeatable."
     ),
     click.option(
-        "--subject",
-        type=params.TEXT,
-        help="Subject; joins the unfinished job of this subject.",
+        "--skill", type=params.TEXT, multiple=True, help="Skill for the agent; repeatable."
+    ),
+    click.option("--tag", type=params.TEXT, multiple=True, help="Tag; repeatable."),
+    params.notify_option("Target of updates, or none"),
+    click.option(
+        "--max-attempts",
+        type=int,
+        help="Runs that may be lost, or fail by the infrastructure or any exception.",
+    ),
+    click.option(
+        "--max-retries",
+        type=int,
+        help="Retries after the job's own errors, any exception included.",
+    ),
+    click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
+)
+"""Adds the options of each request to a command."""
+
+
+def request_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that were given, by their names in a request."""
+    renamed = {
+        "text": params.read_stdin() if text == ("-",) else " ".join(text),
+        "subject_key": options.pop("subject"),
+        "skills": options.pop("skill"),
+        "tags": options.pop("tag"),
+        "overrides": dict(options.pop("override")),
+    }
+    fields = options | renamed
+    return {name: value for name, value in fields.items() if value not in (None, "", (), {})}
+
+
+submit_options = params.together(
+    click.argument("text", nargs=-1, type=params.TEXT),
+    request_options,
+    click.option(
+        "--key", type=params.TEXT, help="Idempotency key; the same key creates no new job."
     ),
     click.option(
         "--unique-for",
@@ -84,36 +120,17 @@ _OPTIONS: Final = (
         help="If a job of the group fails: stop cancels those that have not started."
         " Default: stop.",
     ),
-    click.option("--queue", type=params.TEXT, help="Queue. Default: default."),
-    click.option("--priority", type=int, help="-1000 to 1000; higher runs first."),
     click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00."),
     click.option("--in", "delay", type=params.DURATION, help="Delay before the start, e.g. 10m."),
-    click.option("--payload", type=params.JSON, help="JSON object, @FILE, or @- for stdin."),
-    click.option(
-        "--override", type=params.PAIR, multiple=True, help="Job setting as key=value; repeatable."
-    ),
-    click.option(
-        "--skill", type=params.TEXT, multiple=True, help="Skill for the agent; repeatable."
-    ),
-    click.option("--tag", type=params.TEXT, multiple=True, help="Tag; repeatable."),
-    click.option(
-        "--notify",
-        type=params.TEXT,
-        multiple=True,
-        metavar="TARGET",
-        help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD, "
-        "forge:ISSUE or none; repeatable.",
-    ),
-    *FAILURE_OPTIONS,
     click.option("--run-timeout", type=params.DURATION, help="Total run time limit, e.g. 10m."),
+    click.option(
+        "--unchecked",
+        is_flag=True,
+        help="Submit even if the chat or model is unknown to the configuration.",
+    ),
+    click.option("--timeout", type=params.DURATION, help="Stop waiting after this time."),
 )
-
-
-def submit_options(function: Function) -> Function:
-    """Add the options of a request to a command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+"""Adds the options of a request that is submitted now to a command."""
 
 
 def submitted_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
@@ -124,10 +141,8 @@ def submitted_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str
         raise UsageError("--on requires --after")
     if empty := [name for name, value in options.items() if value == "" and name != "title"]:
         raise UsageError(f"--{empty[0].replace('_', '-')}: must not be empty; omit it")
-    instructions = params.read_stdin() if text == ("-",) else " ".join(text)
-    overrides = dict(options.pop("override"))
     if (run_timeout := options.pop("run_timeout")) is not None:
-        overrides["timeout"] = run_timeout
+        options["override"] = (*options["override"], ("timeout", run_timeout))
     unique = {
         "seconds": options.pop("unique_for"),
         "by": options.pop("unique_by"),
@@ -136,22 +151,10 @@ def submitted_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str
         "debounce": options.pop("debounce"),
         "debounce_limit": options.pop("debounce_limit"),
     }
-    group = _group_fields(options)
-    renamed = {
-        "group": group,
-        "unique": {name: value for name, value in unique.items() if value is not None},
-        "text": instructions,
-        "subject_key": options.pop("subject"),
-        "run_at": options.pop("at"),
-        "skills": options.pop("skill"),
-        "tags": options.pop("tag"),
-        "overrides": overrides,
-    }
-    return {
-        name: value
-        for name, value in (options | renamed).items()
-        if value not in (None, "", (), {})
-    }
+    options["unique"] = {name: value for name, value in unique.items() if value is not None}
+    options["run_at"] = options.pop("at")
+    options["group"] = _group_fields(options)
+    return request_fields(text, options)
 
 
 def _group_fields(options: dict[str, Any]) -> dict[str, str]:

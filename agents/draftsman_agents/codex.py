@@ -1,6 +1,6 @@
 """The adapter for Codex, which it drives through `codex app-server`.
 
-{python} -m draftsman.agents.codex [--name NAME] [--mode POLICY] [--home PATH]… -- codex app-server
+{python} -m draftsman_agents.codex [--name NAME] [--mode POLICY] [--home PATH]… -- codex app-server
 
 `thread/start` trusts a repository whose commands run without Codex's own sandbox, and would start
 the servers and hooks of its `.codex`: the configuration that the adapter passes forbids this,
@@ -444,4 +444,4 @@ def _turn_failure(status: str, error: Message) -> AgentFailure:
 
 
 if __name__ == "__main__":
-    sys.exit(main("draftsman.agents.codex", CodexAdapter))
+    sys.exit(main("draftsman_agents.codex", CodexAdapter))

@@ -1,0 +1,1 @@
+"""Coding agents that people have: what draftsman declares of them, and their adapters."""

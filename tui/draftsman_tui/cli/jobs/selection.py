@@ -1,0 +1,89 @@
+"""Selection of jobs by `--status` and other filters, for `cancel` and `retry`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.errors import UsageError
+from draftsman.formats.amounts import counted
+from draftsman.ids import job_name
+from draftsman.text import first_line
+from draftsman_tui.cli.app import App
+from draftsman_tui.cli.perform import confirm_matching
+from draftsman_tui.common.jobs import status_text
+from draftsman_tui.terminal import params
+from draftsman_tui.terminal.output import styled
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.actions.action import Action
+    from draftsman.ids import JobRef
+    from draftsman.jobs.job_summary import FinishedJob, JobSummary
+
+
+def filter_options(verb: str, since: str) -> params.Option:
+    """Return the options that select jobs; `since` names the time of a job that is compared."""
+    return params.together(
+        click.option(
+            "--status", type=params.STATUS, multiple=True, help=f"{verb} all with this status."
+        ),
+        click.option("--type", type=params.TEXT, help="With --status: filter by type."),
+        click.option("--agent", type=params.AGENT, help="With --status: filter by agent."),
+        click.option("--repo", type=params.REPO, help="With --status: filter by repository."),
+        click.option("--since", type=params.DURATION, help=f"With --status: {since}, e.g. 2h."),
+        click.option("--dry-run", is_flag=True, help="List the matching jobs, and change nothing."),
+    )
+
+
+def filters_of(jobs: Sequence[JobRef], options: dict[str, Any], *, dry_run: bool) -> dict[str, Any]:
+    """Return the filters, with the `statuses`; raises UsageError unless jobs or these are given."""
+    statuses = [status for group in options.pop("status") for status in group]
+    others = [name for name, value in (options | {"dry-run": dry_run}).items() if value]
+    if others and not statuses:
+        raise UsageError(f"--{others[0]} requires --status, e.g. --status dead_letter")
+    if bool(jobs) == bool(statuses):
+        raise UsageError("specify either jobs or --status, e.g. --status dead_letter")
+    return options | {"statuses": statuses}
+
+
+def confirm_selected(
+    app: App,
+    action: Action[int, ..., Any],
+    matching: Sequence[JobSummary | FinishedJob],
+    columns: Mapping[str, Callable[[Any], str]],
+    *,
+    done: str,
+    empty: str,
+    dry_run: bool,
+    yes: bool,
+) -> list[int]:
+    """Return the numbers of the matching jobs after a confirmation; none if nothing is to be done.
+
+    Then it prints the jobs of a dry run with further `columns`, or that there are none.
+    """
+    if matching and not dry_run:
+        return confirm_matching(app, action, matching, yes=yes)
+    if app.json:
+        app.out.document(matching)
+        return []
+    if matching:
+        rows: list[Sequence[Text | str]] = [
+            (
+                styled(job_name(job.number), "bold"),
+                status_text(job.status),
+                first_line(job.ticket_title or job.type, 60),
+                *(text(job) for text in columns.values()),
+            )
+            for job in matching
+        ]
+        flexible = (2, 2 + len(columns))
+        app.out.table(("JOB", "STATUS", "TITLE", *columns), rows, flexible=flexible)
+    if dry_run:
+        app.out.info(f"{counted(len(matching), 'job')} would be {done}")
+    else:
+        app.out.info(empty)
+    return []
