@@ -225,7 +225,7 @@ def common_settings() -> Settings:
 def settings(common_settings: Settings, database_url: str, tmp_path: Path) -> Settings:
     """Provide a configuration with that database and the people of the tests."""
     own = {"database_url": SecretStr(database_url), "data_dir": tmp_path / "data"}
-    return common_settings.model_copy(update=own, deep=True)
+    return common_settings.model_copy(update=own)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ of their packages, and loaded one by one, so that a broken package harms no othe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from draftsman.errors import ConfigError
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import Distribution, EntryPoint
 
 OWN: Final = "draftsman"
 """The distribution whose names no other package can take."""
@@ -28,6 +28,7 @@ FORGES: Final = "draftsman.forges"
 """Group of `ForgePlugin` objects, the kinds of forges."""
 AGENTS: Final = "draftsman.agents"
 """Group of `AgentPlugin` objects, the coding agents and their kinds."""
+GROUPS: Final = (CHANNELS, FORGES, AGENTS)
 T = TypeVar("T")
 
 
@@ -48,17 +49,17 @@ class Plugin:
 
 def installed(group: str) -> tuple[Plugin, ...]:
     """Return the plugins of a group by name, including those that cannot be used."""
-    return tuple(plugin for name in _installed(group) for plugin in _installed(group)[name])
+    return tuple(plugin for name in _group(group) for plugin in _group(group)[name])
 
 
 def names(group: str) -> list[str]:
     """Return the names of a group's plugins, without loading them."""
-    return list(_installed(group))
+    return list(_group(group))
 
 
 def find(group: str, name: str) -> Plugin:
     """Return the plugin of a name; raises ConfigError if there is none, or more than one."""
-    candidates = _installed(group).get(name, ())
+    candidates = _group(group).get(name, ())
     if not candidates:
         known = ", ".join(names(group)) or "none"
         raise ConfigError(f"no installed package has the {_kind(group)} {name!r}; known: {known}")
@@ -132,21 +133,34 @@ def _kind(group: str) -> str:
     return group.rpartition(".")[2].removesuffix("s")
 
 
+def _group(group: str) -> dict[str, tuple[Plugin, ...]]:
+    return _installed()[group]
+
+
 @cache
-def _installed(group: str) -> dict[str, tuple[Plugin, ...]]:
+def _installed() -> dict[str, dict[str, tuple[Plugin, ...]]]:
+    """Return the plugins of each group: what is installed is read once for all of them."""
     from importlib.metadata import entry_points
 
+    found = entry_points()
+    read = cache(_name_and_version)
+    return {group: _by_name(found.select(group=group), read) for group in GROUPS}
+
+
+def _by_name(
+    entries: Iterable[EntryPoint], read: Callable[[Distribution], tuple[str, str]]
+) -> dict[str, tuple[Plugin, ...]]:
     plugins: dict[str, tuple[Plugin, ...]] = {}
-    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
-        plugin = _plugin(entry)
+    for entry in sorted(entries, key=lambda entry: entry.name):
+        # only an entry point that is built by hand has no distribution
+        package, version = read(entry.dist) if entry.dist else ("unknown", "")
+        plugin = Plugin(entry.name, entry.value, package, version, entry.group)
         others = plugins.get(plugin.name, ())
         if plugin not in others:
             plugins[plugin.name] = (*others, plugin)
     return plugins
 
 
-def _plugin(entry: EntryPoint) -> Plugin:
-    if entry.dist is None:  # pragma: no cover - only of entry points that are built by hand
-        return Plugin(entry.name, entry.value, "unknown", "", entry.group)
-    package = re.sub(r"[-_.]+", "-", entry.dist.name).lower()
-    return Plugin(entry.name, entry.value, package, entry.dist.version, entry.group)
+def _name_and_version(distribution: Distribution) -> tuple[str, str]:
+    metadata = distribution.metadata  # parsed by each access, with the whole README
+    return re.sub(r"[-_.]+", "-", metadata["Name"]).lower(), metadata["Version"]

@@ -37,21 +37,31 @@ import termios
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psutil
 from execnet.gateway_io import popen_bootstrapline
+from pydantic import BaseModel
 
 from draftsman.json_schemas import checker_process
 from draftsman.resources import module_command
+from draftsman.settings import settings_model
+from tests.support.distributions import forget
 from tests.support.sibling_fork import fork_sibling, use_huge_pages
 from tests.support.worker_process import forget_tests, leave_pytest
 
+T = TypeVar("T")
 ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_tui")
+PACKAGES: Final = (
+    "draftsman",
+    "draftsman_agents",
+    "draftsman_bots",
+    "draftsman_soak",
+    "draftsman_tui",
+)
 FORKED: Final = {*PACKAGES, "bench", "tests"}
 SUPPORTED: Final = (("-m",), ("-P", "-m"))
 """Options of the interpreter for which a fork does the same as a new interpreter."""
@@ -234,12 +244,21 @@ def main() -> None:
 
 
 def import_product() -> None:
-    """Import every module of the product, and what a check of a schema imports."""
+    """Import every module and what a check of a schema imports, and build the deferred models."""
     import_module("jsonschema")
     for package in PACKAGES:
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             if not module.name.endswith("__main__"):
                 import_module(module.name)
+    settings_model()
+    for model in _subclasses(BaseModel):
+        model.model_rebuild()
+
+
+def _subclasses(kind: type[T]) -> Iterator[type[T]]:
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 def serve(connection: socket.socket) -> None:
@@ -367,6 +386,8 @@ def _prepare(order: dict[str, Any], files: list[int], connection: socket.socket 
     path = order["env"].get("PYTHONPATH", "").split(os.pathsep)
     first = [] if order["safe_path"] else [order["cwd"]]
     sys.path[:0] = [*first, *filter(None, path)]
+    if any(path):
+        forget()  # there may be other plugins
     sys.argv = ["-m", *order["args"]]
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
     if os.environ.get("PYTHONFAULTHANDLER"):

@@ -18,6 +18,7 @@ from tests.bots.forges.forge_place import KINDS, ForgePlace, forge_place
 from tests.bots.forges.issues import ForgeTalk
 from tests.bots.story import ToldConversation
 from tests.core.forges.api_contract import FAKES
+from tests.support.slow import slow_except
 
 
 class TestCalls(ChannelContract):
@@ -43,9 +44,9 @@ class TestDeliveries(DeliveryContract):
 
 
 class TestConversation(ToldConversation):
-    """What people write, in issues of a registered repository, on each forge."""
+    """What people write, in issues of a registered repository, on GitHub; each in `make soak`."""
 
-    @pytest.fixture(params=KINDS)
+    @pytest.fixture(params=slow_except(["github"], KINDS))
     async def place(
         self,
         request: pytest.FixtureRequest,

@@ -24,6 +24,7 @@ from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.worker.workers import wait_for_end, wait_for_question
 from tests.support import permissions
+from tests.support.slow import slow_except
 from tests.support.statements import rows
 
 S = Status
@@ -84,7 +85,7 @@ WAIT = "open('/dev/null').close() if heard[-1][0] == 0 else hear() and sys.exit(
 """An agent waits for `park` if the command has no answer."""
 
 
-@pytest.mark.parametrize("mode", ["bwrap", "landlock", "off"])
+@pytest.mark.parametrize("mode", slow_except(["bwrap"], ["bwrap", "landlock", "off"]))
 async def test_the_command_parks_the_run_and_prints_the_answer_in_the_next(
     rt: Runtime, make: Factory, repo: Path, mode: Any
 ) -> None:
@@ -144,7 +145,7 @@ async def _both_open(rt: Runtime, number: int) -> bool:
     return sorted(item.key for item in await rt.questions.open(number)) == ["one", "two"]
 
 
-@pytest.mark.parametrize("grace", [60, 0.05])
+@pytest.mark.parametrize("grace", slow_except([60], [60, 0.05]))
 async def test_two_programs_that_wait_get_both_answers(
     rt: Runtime, make: Factory, repo: Path, monkeypatch: pytest.MonkeyPatch, grace: float
 ) -> None:

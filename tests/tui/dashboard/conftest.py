@@ -15,7 +15,7 @@ from textual.screen import Screen
 
 from draftsman.formats import times
 from draftsman_tui.dashboard.frame import base_screen as base
-from draftsman_tui.dashboard.frame.clock import DatabaseClock
+from draftsman_tui.dashboard.frame.connection import DatabaseClock
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
 from draftsman_tui.dashboard.frame.refresher import Refresher
 from tests.tui.dashboard import shared_styles

@@ -15,7 +15,7 @@ from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
-from draftsman_tui.dashboard.questions import question_watch
+from draftsman_tui.dashboard.questions import actions as question_actions
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.widgets.inputs import MultilineInput
 from tests.core.worker.agent_jobs import job_at_gate
@@ -43,7 +43,7 @@ OLD, NEW = (
 @pytest.fixture(autouse=True)
 def _poll_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poll open questions without a pause."""
-    monkeypatch.setattr(question_watch, "POLL_INTERVAL", 0.05)
+    monkeypatch.setattr(question_actions, "POLL_INTERVAL", 0.05)
 
 
 async def test_numbered_choices_and_multiline_answers(
@@ -166,14 +166,14 @@ async def test_own_answer_seen_as_closed_before_its_reply_closes_the_dialog_once
     make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     polls = asyncio.Queue[str]()
-    closing_text = question_watch.closing_text
+    closing_text = question_actions.closing_text
 
     async def counted(rt: Runtime, question: Question) -> str:
         text = await closing_text(rt, question)
         polls.put_nowait(text)
         return text
 
-    monkeypatch.setattr(question_watch, "closing_text", counted)
+    monkeypatch.setattr(question_actions, "closing_text", counted)
     await make.asked(MANY)
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1")
@@ -200,7 +200,7 @@ async def test_two_dashboards_answer_the_same_question_once(
     make: Factory, rt: Runtime, owner: Actor, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        question_watch, "POLL_INTERVAL", 60
+        question_actions, "POLL_INTERVAL", 60
     )  # neither learns of the other before it is too late
     job = (await make.asked()).number
     ben = people.on(Source.TUI, "ben")

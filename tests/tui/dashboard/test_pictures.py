@@ -19,7 +19,7 @@ from draftsman_tui.dashboard.requests.form import FormErrors
 from draftsman_tui.dashboard.tables.filter import parse
 from draftsman_tui.dashboard.tables.resource import Rows
 from draftsman_tui.dashboard.views import OWN_TABLES, VIEWS
-from draftsman_tui.dashboard.widgets import banner
+from draftsman_tui.dashboard.widgets import screen_lines
 from tests.support.svg import lines_of
 from tests.tui.dashboard.fixtures_data import GATE, PATCH, job_snapshot, question
 from tests.tui.dashboard.pictures import EXPECTED, assert_matches_picture, show_table, shown
@@ -156,7 +156,7 @@ async def test_columns() -> None:
 
 async def test_a_lost_database(monkeypatch: pytest.MonkeyPatch) -> None:
     async with shown() as seen:
-        monkeypatch.setattr(banner, "time", SimpleNamespace(monotonic=lambda: 100.0))
+        monkeypatch.setattr(screen_lines, "time", SimpleNamespace(monotonic=lambda: 100.0))
         seen.app.main.post_message(ConnectionLost("db.internal:5432 cannot be reached", 104.0))
         await seen.see("Retrying in 4 s")
         await assert_matches_picture("lost", seen)

@@ -15,7 +15,7 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
 from draftsman_tui.dashboard.frame import dashboard_stats
-from draftsman_tui.dashboard.frame.clock import DatabaseClock
+from draftsman_tui.dashboard.frame.connection import DatabaseClock
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
 from draftsman_tui.dashboard.frame.stats_poller import StatsPoller

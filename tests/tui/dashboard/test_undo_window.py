@@ -18,7 +18,7 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import People
-from draftsman_tui.dashboard.frame.clock import DatabaseClock
+from draftsman_tui.dashboard.frame.connection import DatabaseClock
 from draftsman_tui.dashboard.questions.key_guard import KeyGuard
 from draftsman_tui.dashboard.questions.undo_window import HeldBatch, UndoWindow, undo_text
 from tests.support.clock import Clock

@@ -24,9 +24,7 @@ from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from draftsman.workflows.groups import GroupMember, JobGroup
+    from draftsman.workflows.groups import GroupMember
 
 
 @command_group(
@@ -74,7 +72,8 @@ async def show(app: App, name: str, limit: int) -> None:
     if app.json:
         app.out.document(group_data(group) | {"jobs": [asdict(member) for member in members]})
         return
-    app.out.print(line(styled(group.name, "bold"), "  ", state_text(group), f"  {group.progress}"))
+    state = styled(str(group.state), STYLES[MEANINGS[group.state]])
+    app.out.print(line(styled(group.name, "bold"), "  ", state, f"  {group.progress}"))
     by = f"created by {actor_name(group.created_by)} {times.ago(group.created_at)}"
     app.out.print(f"{group.kind}, on failure: {group.on_failure}; {by}")
     if group.canceled_by is not None:
@@ -118,11 +117,6 @@ async def cancel(app: App, name: str, reason: str | None, yes: bool) -> None:
             confirm_action(app, cancel_group, jobs, yes=yes)
         result = await cancel_group(await call_of(rt), name, reason or "")
     print_results(app, [canceled(job) for job in result.value])
-
-
-def state_text(group: JobGroup) -> Text:
-    """Render the state of a group."""
-    return styled(str(group.state), STYLES[MEANINGS[group.state]])
 
 
 def _reason(member: GroupMember) -> str:

@@ -184,6 +184,10 @@ class CommandSet:
         Of the commands of a key, those that `keys` maps are first, then those of the fewest views.
         """
         mapped = {command.name: command.keys for command in self} | dict(keys)
+
+        def rank(command: DashboardCommand) -> tuple[bool, int]:
+            return command.name not in keys, len(TABLES | JOB if command.on is None else command.on)
+
         return [
             Binding(
                 mapped[command.name],
@@ -193,9 +197,7 @@ class CommandSet:
                 tooltip=command.help,
                 id=command.name,
             )
-            for command in sorted(
-                self, key=lambda command: (command.name not in keys, _view_count(command))
-            )
+            for command in sorted(self, key=rank)
             if mapped[command.name]
         ]
 
@@ -224,7 +226,3 @@ class CommandSet:
             raise UsageError(f"unknown command: {name}; press ? for a list")
         match = matches[0]
         return (self[match], arguments.strip()) if match in self else (self["views"], match)
-
-
-def _view_count(command: DashboardCommand) -> int:
-    return len(TABLES | JOB if command.on is None else command.on)

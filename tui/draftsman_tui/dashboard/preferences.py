@@ -48,27 +48,25 @@ class Preferences:
 
         Raises ConfigError. Invalid views are omitted; see `problems`.
         """
-        views = dict(BUILTIN_VIEWS)
-        for name, data in self._saved().items():
-            try:
-                views[name] = saved_views.read(data)
-            except UsageError:
-                continue
-        return views
+        return BUILTIN_VIEWS | self._read_views()[0]
 
     def problems(self) -> list[str]:
         """Return a line for each invalid entry."""
         try:
-            views = self._saved()
+            return self._read_views()[1]
         except ConfigError as error:
             return [str(error)]
+
+    def _read_views(self) -> tuple[dict[str, View], list[str]]:
+        """Return the valid views by name, and a line for each invalid view."""
+        views = {}
         problems = []
-        for name, data in views.items():
+        for name, data in self._saved().items():
             try:
-                saved_views.read(data)
+                views[name] = saved_views.read(data)
             except UsageError as error:
                 problems.append(f"{self.path}: invalid view {name!r}: {error}")
-        return problems
+        return views, problems
 
     def save_theme(self, name: str) -> None:
         """Save the theme; raises ConfigError or Refused."""

@@ -12,11 +12,9 @@ from draftsman_tui.dashboard.tables.resource import DECLARED, Resource, key_orde
 modules.import_all("view")
 OWN_TABLES: Final = frozenset(view.name for view in DECLARED)
 """Tables with a view of their own; the others are those of listings."""
-DECLARED.extend(
-    type(f"{name.capitalize()}Resource", (Resource,), {"entity": entity})
-    for name, (_, entity) in listings().items()
-    if name not in OWN_TABLES
-)
+for _name, (_, _entity) in listings().items():
+    if _name not in OWN_TABLES:
+        type(f"{_name.capitalize()}Resource", (Resource,), {"entity": _entity})
 VIEWS: Final[dict[str, Resource[Any]]] = {
     view.name: view()
     for view in sorted(DECLARED, key=lambda view: key_order(view.number_key, view.name))

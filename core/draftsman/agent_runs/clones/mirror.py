@@ -42,8 +42,7 @@ async def fetch_base(source: RepoSource, mirror: Path, base: str | None, ref: st
         await _cache_commit(mirror, base or "HEAD", commit)
         return commit
     try:
-        await git("cat-file", "-e", f"{base}^{{commit}}", cwd=mirror)
-        await git("update-ref", ref, base, cwd=mirror)
+        await git("update-ref", ref, f"{base}^{{commit}}", cwd=mirror)
     except Failure:
         return await source.fetch(mirror, base, ref)
     return base

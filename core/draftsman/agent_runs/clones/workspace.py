@@ -186,6 +186,8 @@ def _artifact_failure(path: str, problem: str) -> Failure:
     return Failure(f"artifact {path[:200]!r} {problem}", origin="agent", code="artifact")
 
 
+STAGED_GITLINK: Final = re.compile(rb"[^?] 160000 ")
+"""Begins a submodule in the output of `git ls-files -t --stage`."""
 CLONE_CONFIG: Final = "[user]\n\tname = {NAME}\n\temail = {EMAIL}\n[gc]\n\tauto = 0\n"
 SHORTSTAT: Final = re.compile(r"(\d+) (file|insertion|deletion)")
 
@@ -509,10 +511,10 @@ class Workspace:
 
     async def _nested_repositories(self) -> list[bytes]:
         """Return nested repositories, whose configuration git would read."""
-        staged = (await self._run_git("ls-files", "--stage", "-z")).split(b"\0")
-        links = [entry.partition(b"\t")[2] for entry in staged if entry.startswith(GITLINK)]
-        untracked = await self._run_git("ls-files", "--others", "--exclude-standard", "-z")
-        clones = [name.rstrip(b"/") for name in untracked.split(b"\0") if name.endswith(b"/")]
+        options = ("-t", "--stage", "--others", "--exclude-standard", "-z")
+        files = (await self._run_git("ls-files", *options)).split(b"\0")
+        links = [line.partition(b"\t")[2] for line in files if STAGED_GITLINK.match(line)]
+        clones = [line[2:-1] for line in files if line.startswith(b"? ") and line.endswith(b"/")]
         return sorted({*links, *clones})
 
     async def _commit(self, tree: str, message: str) -> str:

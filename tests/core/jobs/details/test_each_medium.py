@@ -28,9 +28,8 @@ from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from tests.core.jobs.details.test_job_details import jobs
 
-HOSTILE = st.text(
-    st.sampled_from("ab \x1b\x07\x9b\u202e\u2066\u0301字🙂[bold]<b>&{%\"'"), max_size=30
-)
+SIGNS = "ab \x1b\x07\x9b\u202e\u2066\u0301字🙂[bold]<b>&{%\"'"
+HOSTILE = st.text(st.sampled_from(SIGNS), max_size=30)
 WIDE = 10_000
 HINT = re.compile(r"draftsman (?:approve|answer) |a: (?:answer|decide) |enter: |R: ")
 """How people answer or open something in a medium of its own."""
@@ -142,20 +141,16 @@ def with_text(details: JobDetails, text: str) -> JobDetails:
     )
 
 
-def compare(name: str, details: JobDetails, reader: Reader) -> None:
-    """Compare a job in each medium, with generated texts."""
-
-    @given(HOSTILE)
-    def is_the_same(text: str) -> None:
-        hostile = with_text(details, text)
-        in_terminal = terminal(hostile, reader)
-        assert web(hostile, reader) == in_terminal, name
-        in_dashboard = dashboard(hostile, reader)
-        assert {title: in_dashboard.get(title) for title in in_terminal} == in_terminal, name
-        order = [section.title for section, _ in SECTIONS if section.title in in_terminal]
-        assert list(in_terminal) == order, name
-
-    is_the_same()
+def compare(name: str, details: JobDetails, reader: Reader, text: str) -> Shown:
+    """Compare a job with this text in each medium; return what it shows."""
+    hostile = with_text(details, text)
+    in_terminal = terminal(hostile, reader)
+    assert web(hostile, reader) == in_terminal, name
+    in_dashboard = dashboard(hostile, reader)
+    assert {title: in_dashboard.get(title) for title in in_terminal} == in_terminal, name
+    order = [section.title for section, _ in SECTIONS if section.title in in_terminal]
+    assert list(in_terminal) == order, name
+    return in_terminal
 
 
 async def test_each_medium_shows_the_same_sections_labels_and_values(
@@ -173,9 +168,15 @@ async def test_each_medium_shows_the_same_sections_labels_and_values(
     numbers["joined"] = await make.queued(subject_key="card:1")
     await make.queued(subject_key="card:1", text="and the tests")
     titles: set[str] = set()
+    read: dict[str, tuple[JobDetails, Reader]] = {}
     for name, number in numbers.items():
         details = await rt.read_model.details(number)
-        reader = Reader(details.at, responders(details, rt.policy, "you"))
-        compare(name, details, reader)
-        titles |= terminal(with_text(details, "text"), reader).keys()
+        read[name] = details, Reader(details.at, responders(details, rt.policy, "you"))
+        titles |= compare(name, *read[name], SIGNS).keys()
     assert titles == {section.title for section, _ in SECTIONS}
+
+    @given(st.sampled_from(sorted(read)), HOSTILE)
+    def is_the_same(name: str, text: str) -> None:
+        compare(name, *read[name], text)
+
+    is_the_same()

@@ -17,6 +17,7 @@ from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from tests.support.fork_server import NEW_INTERPRETER
+from tests.support.slow import slow_except
 from tests.tui.cli.cli_runner import DEADLINE, IMPORTABLE, Cli, Terminal, process
 from tests.tui.cli.terminal_screen import TerminalScreen, see
 
@@ -108,7 +109,9 @@ async def test_a_job_is_canceled_on_a_terminal(window: Windows, make: Factory, r
     assert "Traceback" not in screen.screen
 
 
-@pytest.mark.parametrize("end", ["\x03", signal.SIGTERM, "close"])
+@pytest.mark.parametrize(
+    "end", slow_except(["\x03", signal.SIGTERM], ["\x03", signal.SIGTERM, "close"])
+)
 async def test_the_dashboard_ends_with_its_exit_code(
     window: Windows, cli: Cli, end: str | int
 ) -> None:

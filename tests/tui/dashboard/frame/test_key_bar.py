@@ -11,7 +11,7 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_tui.dashboard.command_table import COMMANDS
-from draftsman_tui.dashboard.widgets.key_bar import KeyBar
+from draftsman_tui.dashboard.widgets.screen_lines import KeyBar
 from tests.tui.dashboard.pilot import open_dashboard
 
 

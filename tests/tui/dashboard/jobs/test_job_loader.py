@@ -18,8 +18,8 @@ from draftsman_testing.factories import Factory
 from draftsman_testing.waits import wait_blocked
 from draftsman_tui.dashboard.jobs.details import loader
 from draftsman_tui.dashboard.jobs.details.header import head
+from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.loader import JobLoader
-from draftsman_tui.dashboard.jobs.details.runs_tab import runs
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 
 
@@ -189,13 +189,20 @@ async def test_start_of_a_large_patch_is_read_once(
 async def test_the_tab_of_the_runs_lists_steps_and_checkpoints(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     job_loader = JobLoader(work.number, "runs")
-    assert len(drawn := runs(await seen(rt, job_loader), 80, await rt.checkpoints.now())) == 1
+    assert (
+        len(
+            drawn := JOB_TABS["runs"].items(
+                await seen(rt, job_loader), 80, await rt.checkpoints.now()
+            )
+        )
+        == 1
+    )
     for n in range(22):
         await rt.checkpoints.begin_step(work.lease, f"page {n:02}", f"invocation-{n}")
         if n < 21:
             await rt.checkpoints.finish_step(work.lease, f"page {n:02}", {"n": n})
     await rt.checkpoints.save(work.lease, {"page": 21})
-    drawn = runs(await seen(rt, job_loader), 80, await rt.checkpoints.now())
+    drawn = JOB_TABS["runs"].items(await seen(rt, job_loader), 80, await rt.checkpoints.now())
     run, steps, checkpoints = ["".join(c.text for row in item.rows for c in row) for item in drawn]
     assert "running" in run
     assert steps.startswith("Steps  pending page 21  run .1  now  done    page 20")

@@ -17,7 +17,6 @@ from draftsman.jobs.runs.run import RunStatus
 from draftsman.jobs.runs.saved_data import Artifact
 from draftsman.jobs.status_display import Meaning
 from draftsman_tui.dashboard.jobs.details import log_buffer
-from draftsman_tui.dashboard.jobs.details.artifacts_tab import artifacts
 from draftsman_tui.dashboard.jobs.details.header import head
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogBuffer, LogLine, LogView
@@ -183,7 +182,7 @@ def test_an_empty_patch_is_no_file() -> None:
     empty = Artifact(1, 142, 1, "changes.patch", "patch", 0, "", NOW)
     job = replace(job_snapshot().job, result={})
     snapshot = job_snapshot(job=job, artifacts=[empty])
-    (item, *_) = artifacts(snapshot, 80, NOW)
+    (item, *_) = JOB_TABS["artifacts"].items(snapshot, 80, NOW)
     assert text(item.rows[item.title_rows]).startswith("  no changes so far  run .1")
     assert JOB_TABS["diff"].count(snapshot) == 0
     assert JOB_TABS["artifacts"].count(snapshot) == 0

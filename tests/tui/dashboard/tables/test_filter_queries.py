@@ -49,9 +49,7 @@ async def test_no_accepted_filter_fails_in_a_table(rt: Runtime, make: Factory) -
         except (NotFound, UsageError):
             assert query.filter.job is not None, "other values are refused before"
 
-    @settings(
-        max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(sorted(VIEWS)), st.lists(TERMS, min_size=1, max_size=3))
     def each(name: str, terms: list[str]) -> None:
         future = asyncio.run_coroutine_threadsafe(fetch(VIEWS[name], " ".join(terms)), loop)

@@ -137,12 +137,7 @@ async def jobs(
                 older = _older(page_jobs[-1].number, options)
                 app.out.info(f"there may be more jobs; to list older jobs: {older}")
         elif page.scanned_to is None:
-            if statuses == [Status.DEAD_LETTER] and not (since or before or _has_filters(filters)):
-                print_list(app, DEAD_LETTERS, [])
-            else:
-                _print_no_jobs(
-                    app, narrowed=bool(names or since or before or _has_filters(filters))
-                )
+            _print_no_jobs(app, names, narrowed=bool(since or before or _has_filters(filters)))
             await _print_unknown_type(app, rt, filters["type"])
         if page.scanned_to is not None:
             options = {"status": ",".join(names), "since": since, **filters}
@@ -289,8 +284,10 @@ async def _print_unknown_type(app: App, rt: Runtime, type: str | None) -> None:
         app.out.info(str(error))
 
 
-def _print_no_jobs(app: App, *, narrowed: bool) -> None:
-    if narrowed:
+def _print_no_jobs(app: App, statuses: Sequence[str], *, narrowed: bool) -> None:
+    if [*statuses] == [Status.DEAD_LETTER] and not narrowed:
+        print_list(app, DEAD_LETTERS, [])
+    elif statuses or narrowed:
         app.out.info("no jobs match the filters; to list all jobs: draftsman jobs")
     else:
         print_list(app, JOBS, [])

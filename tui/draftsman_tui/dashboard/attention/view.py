@@ -8,13 +8,12 @@ from draftsman.attention.figures import FigureGroup
 from draftsman.entities.figures import FIGURES, FigureRow, name_text
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows
 
 MONTH: Final = 30 * 86_400.0
 """Seconds of the figures without `age<`."""
 
 
-@table_view
 class FiguresResource(Resource[FigureRow]):
     """Figures of people's time."""
 

@@ -20,9 +20,6 @@ from draftsman_tui.dashboard.changes.diff_view import DiffView
 from draftsman_tui.dashboard.changes.patch import FileSection, Patch
 from draftsman_tui.terminal.output import plain
 
-# Files of a patch as a tree of folders.
-
-
 MAX_FILES: Final = 500
 """Files that the tree lists; the view has all."""
 TreeRow = tuple[str, int | None]

@@ -21,9 +21,6 @@ from draftsman_tui.dashboard.changes.patch import MAX_LINE, Patch, PatchRow, Pat
 from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 from draftsman_tui.terminal.output import plain
 
-# Syntax colors of a line of a file.
-
-
 ROLES: Final = ("comment", "keyword", "string", "number", "name")
 """Roles of the parts of a line; other parts have the role ""."""
 MAX_LENGTH: Final = 500
@@ -219,28 +216,29 @@ class DiffView(CursorList):
     def action_fold(self) -> None:
         """Fold the file under the cursor, or unfold it."""
         file = self.current_file
-        self._folded ^= {file}
-        self._layout_rows()
-        self.move_to(self.rows.head_of(file))
-        self.post_message(self.Changed())
+        self._fold(self._folded ^ {file}, file)
 
     def action_fold_all(self) -> None:
         """Fold all files, or unfold them if all are folded."""
         file = self.current_file
         every = set(range(len(self.patch.files)))
-        self._folded = set() if self._folded == every else every
-        self._layout_rows()
-        self.move_to(self.rows.head_of(file))
-        self.post_message(self.Changed())
+        self._fold(set() if self._folded == every else every, file)
 
     def action_accept(self) -> None:
         """Accept the file under the cursor and fold it, or take that back."""
         file = self.current_file
         self.accepted ^= {file}
-        self._folded = self._folded | {file} if file in self.accepted else self._folded - {file}
+        if file in self.accepted:
+            following = min(file + 1, len(self.patch.files) - 1)
+            self._fold(self._folded | {file}, following)
+        else:
+            self._fold(self._folded - {file}, file)
+
+    def _fold(self, folded: set[int], file: int) -> None:
+        """Fold these files and no others, and move to the head of a file."""
+        self._folded = folded
         self._layout_rows()
-        following = file + 1 if file in self.accepted else file
-        self.move_to(self.rows.head_of(min(following, len(self.patch.files) - 1)))
+        self.move_to(self.rows.head_of(file))
         self.post_message(self.Changed())
 
     def action_comment(self) -> None:

@@ -1,4 +1,4 @@
-"""Tokens and costs by repository, person, agent, model or day."""
+"""Tokens and costs by repository, person, agent, model or day; and budgets."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from draftsman.entities.costs import (
 from draftsman.ids import job_number
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows
 
 DAYS: Final = 7 * 86_400.0
 """Seconds of the costs without `age<`."""
 
 
-@table_view
 class CostsResource(Resource[CostRow]):
     """Costs of the last days."""
 
@@ -58,10 +57,6 @@ class CostsResource(Resource[CostRow]):
         return FilterFields(row.cost.value or "none", str(row.by), at=row.at)
 
 
-# Budgets and the amounts that are left.
-
-
-@table_view
 class BudgetsResource(Resource[BudgetRow]):
     """Configured budgets of today, and those of unfinished jobs."""
 

@@ -8,10 +8,9 @@ from draftsman.ids import job_name
 from draftsman.jobs.details.sections.deliveries import target_text
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page
 
 
-@table_view
 class DeliveriesResource(Resource[Delivery]):
     """Messages to channels, with their delivery status."""
 

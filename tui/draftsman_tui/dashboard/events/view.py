@@ -16,11 +16,9 @@ from draftsman_tui.dashboard.tables.resource import (
     Resource,
     Rows,
     page,
-    table_view,
 )
 
 
-@table_view
 class EventsResource(Resource[Event]):
     """Event history."""
 

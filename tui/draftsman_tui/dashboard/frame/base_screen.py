@@ -39,11 +39,9 @@ from draftsman_tui.dashboard.tables.completion import Completer, Completions
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter
 from draftsman_tui.dashboard.tables.saved_views import View
 from draftsman_tui.dashboard.views import VIEWS
-from draftsman_tui.dashboard.widgets.banner import Banner, Notice, UndoLine
 from draftsman_tui.dashboard.widgets.command_line import CommandInput, CommandLine
-from draftsman_tui.dashboard.widgets.key_bar import KeyBar
 from draftsman_tui.dashboard.widgets.overview import Overview
-from draftsman_tui.dashboard.widgets.title import Title
+from draftsman_tui.dashboard.widgets.screen_lines import Banner, KeyBar, Notice, Title, UndoLine
 
 T = TypeVar("T")
 OPENERS: Final = ("command", "filter", "find", "quit")

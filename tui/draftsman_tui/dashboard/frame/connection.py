@@ -1,8 +1,9 @@
-"""Connection of the dashboard: the services and their user, once they are connected."""
+"""Connection of the dashboard: the services, their user, and the clock of the database."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 
 from draftsman.errors import DatabaseUnreachable
 from draftsman.people.actor import Actor
@@ -47,3 +48,16 @@ class Connection:
 
     def _not_connected(self) -> DatabaseUnreachable:
         return DatabaseUnreachable(f"not connected to {self.server} yet; try again later")
+
+
+class DatabaseClock:
+    """The local clock, corrected by its measured skew."""
+
+    def __init__(self) -> None:
+        self.skew = 0.0
+        """Seconds that the local clock is ahead of the database's."""
+
+    @property
+    def now(self) -> datetime:
+        """The time by the database's clock."""
+        return datetime.now(UTC) - timedelta(seconds=self.skew)

@@ -27,8 +27,7 @@ from draftsman.errors import (
 from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.attention.attention import AttentionCount, AttentionPoller
-from draftsman_tui.dashboard.frame.clock import DatabaseClock
-from draftsman_tui.dashboard.frame.connection import Connection
+from draftsman_tui.dashboard.frame.connection import Connection, DatabaseClock
 from draftsman_tui.dashboard.frame.messages import (
     AttentionUpdated,
     ConnectionLost,
@@ -171,10 +170,8 @@ class Refresher:
             except (EmbeddedServerError, SchemaOutdated):
                 raise
             except DatabaseUnreachable as error:
-                self.lost = ConnectionLost(str(error), time.monotonic() + delay)
-                self._post(self.lost)
-                await self._wait(delay)
-                delay = min(2 * delay, LONGEST_RETRY)
+                lost = ConnectionLost(str(error), time.monotonic() + delay)
+                delay = await self._wait_lost(lost, delay)
             else:
                 self.lost = None
                 return result
@@ -197,11 +194,8 @@ class Refresher:
             try:
                 changed = await self._poll_with_timeout()
             except DatabaseUnreachable as error:
-                self.lost = self._connection_lost(error, delay)
                 self._read_at = -math.inf  # requested data that was not read is due at once
-                self._post(self.lost)
-                await self._wait(delay)
-                delay = min(2 * delay, LONGEST_RETRY)
+                delay = await self._wait_lost(self._connection_lost(error, delay), delay)
                 await self._restart_embedded()
                 continue
             if self.lost is not None:
@@ -210,6 +204,13 @@ class Refresher:
             self.lost = None
             self._loaded_at = time.monotonic()
             await self._pause(changed)
+
+    async def _wait_lost(self, lost: ConnectionLost, delay: float) -> float:
+        """Show that the connection is lost until the next attempt; return the delay after it."""
+        self.lost = lost
+        self._post(lost)
+        await self._wait(delay)
+        return min(2 * delay, LONGEST_RETRY)
 
     def _connection_lost(self, error: DatabaseUnreachable, delay: float) -> ConnectionLost:
         retry_at = time.monotonic() + delay
@@ -289,34 +290,32 @@ class Refresher:
         return len(events) == PAGE_SIZE or self._loader.is_affected_by(events)
 
     async def _read(self) -> None:
-        if self._loader is None:
-            return
+        if self._loader is not None:
+            message = await self._message_of(self._loader)
+            if not isinstance(message, LoadRejected):
+                self._loaded_at = time.monotonic()
+            self._post(message)
+            self._read_at = time.monotonic()
+
+    async def _message_of(self, loader: Loader) -> Message:
+        """Return what a loader reads; raises DatabaseUnreachable."""
         try:
-            message: Message = await self._loader.read(self._connection.rt, self.now)
+            return await loader.read(self._connection.rt, self.now)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:
-            message = LoadRejected(str(error))
-        else:
-            self._loaded_at = time.monotonic()
-        self._post(message)
-        self._read_at = time.monotonic()
+            return LoadRejected(str(error))
 
     async def _read_preview(self, events: list[Event]) -> None:
         """Load the preview if it is new, or if the events may have changed it."""
         preview = self._preview
-        if preview is None:
-            return
-        if not (
+        if preview is None or not (
             self._is_due(self._preview_read_at, preview.poll_interval)
             or (events and preview.is_affected_by(events))
         ):
             return
-        try:
-            message = await preview.read(self._connection.rt, self.now)
-        except DatabaseUnreachable:
-            raise
-        except DraftsmanError:
+        message = await self._message_of(preview)
+        if isinstance(message, LoadRejected):
             return  # the table shows the error of its row
         self._preview_read_at = time.monotonic()
         if preview is self._preview:

@@ -16,8 +16,7 @@ from draftsman.entities.workers import health_of
 from draftsman.errors import DraftsmanError
 from draftsman.jobs.details.stats import RecentActivity
 from draftsman_tui.dashboard.frame import dashboard_stats
-from draftsman_tui.dashboard.frame.clock import DatabaseClock
-from draftsman_tui.dashboard.frame.connection import Connection
+from draftsman_tui.dashboard.frame.connection import Connection, DatabaseClock
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
 
 ACTIVE_INTERVAL: Final = 2.0

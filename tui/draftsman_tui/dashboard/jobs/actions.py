@@ -158,9 +158,6 @@ async def tell(screen: BaseScreen, text: str) -> None:
         screen.show_message(sent)
 
 
-# Retry commands: the selected jobs, or all that match a filter.
-
-
 FRESH: Final = "Starts over as a new job, without checkpoints."
 
 
@@ -288,9 +285,6 @@ async def _retry(screen: BaseScreen, numbers: Sequence[int], options: dict[str, 
         screen, jobs.retry, numbers, lambda job: jobs.retry(call, job, **options)
     )
     await screen.after_retry([result.value.number for result in results])
-
-
-# Web pages of a row: ticket, pull request, repository and message threads.
 
 
 @dashboard_command("browse", CommandGroup.THIS_TABLE, keys="o", takes="ticket|pr|thread")

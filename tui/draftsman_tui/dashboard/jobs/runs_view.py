@@ -7,10 +7,9 @@ from draftsman.ids import run_name
 from draftsman.jobs.runs.run import Run, RunStatus
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page
 
 
-@table_view
 class RunsResource(Resource[Run]):
     """Runs with their worker and result."""
 

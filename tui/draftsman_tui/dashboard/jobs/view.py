@@ -15,10 +15,7 @@ from draftsman.jobs.job_summary import JobFilters, JobPage, JobSummary
 from draftsman.jobs.retries import ErrorClass
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Query, Resource, Rows, table_view
-
-# Jobs in the order of the attention that they need: those that wait for a person first.
-
+from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Query, Resource, Rows
 
 FAILED: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
 LABELS: Final = ("needs a person", "running", "waits", "failed", "finished")
@@ -87,7 +84,6 @@ PAUSED: Final = "paused"
 """Filter value of jobs that are paused, in whatever status."""
 
 
-@table_view
 class JobsResource(Resource[JobSummary]):
     """All jobs."""
 
@@ -199,10 +195,6 @@ def statuses(job_filter: Filter) -> list[Status] | None:
     return [Status(name) for name in names if name != PAUSED] or None
 
 
-# Dead letters: jobs that exhausted their attempts.
-
-
-@table_view
 class DeadLettersResource(JobsResource):
     """Jobs that are not retried automatically any more."""
 

@@ -8,10 +8,9 @@ from draftsman.questions.permission_rules.permission_rule import (
     RuleStatus,
 )
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource, table_view
+from draftsman_tui.dashboard.tables.resource import Resource
 
 
-@table_view
 class RulesResource(Resource[PermissionRule]):
     """The newest rules."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -10,27 +12,28 @@ from typing import Any, Final
 from uuid import uuid4
 
 from draftsman.actions import questions as actions
+from draftsman.actions.action import Action
 from draftsman.actions.jobs import retry
 from draftsman.agent_runs.changes.review import Review
-from draftsman.deliveries.question_text import holder_text
+from draftsman.deliveries.question_text import holder_text, resolution_text
 from draftsman.errors import DraftsmanError, Refused
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus, asking_text
+from draftsman.runtime import Runtime
 from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.common.questions import REVIEW_MEBIBYTES, answerers, invoker_of
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import asked, call_of
-from draftsman_tui.dashboard.jobs.details.ticket_tab import request_text
+from draftsman_tui.dashboard.jobs.details.section_items import request_text
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext, QuestionDialog
-from draftsman_tui.dashboard.questions.question_watch import ask_watched, votes
 from draftsman_tui.terminal.results import result_text
 
 SETTLE: Final = 0.7
@@ -73,38 +76,27 @@ async def answer(screen: BaseScreen, text: str) -> None:
     await open_dialog(screen, question, text, error=error)
 
 
-@dashboard_command(
-    "approve",
-    CommandGroup.QUESTIONS,
-    does=actions.approve,
-    keys="y",
-    on=QUESTION_VIEWS,
-    takes="",
-)
-async def approve(screen: BaseScreen, text: str) -> None:
-    """Approve an action, with its diff.
+def _decision_command(
+    action: Action[actions.QuestionRow, ..., Any], decision: bool, *, keys: str, takes: str = ""
+) -> None:
+    """Declare the command that approves or denies, with the diff, or several after confirmation."""
 
-    Several rows are approved after a confirmation.
-    """
-    if not await bulk_answers.apply(screen, True, text):
-        await open_dialog(screen, await _approval(screen), text, decision=True)
+    async def run(screen: BaseScreen, text: str) -> None:
+        if not await bulk_answers.apply(screen, decision, text):
+            await open_dialog(screen, await _approval(screen), text, decision=decision)
+
+    dashboard_command(
+        action.name,
+        CommandGroup.QUESTIONS,
+        does=action,
+        keys=keys,
+        on=QUESTION_VIEWS,
+        takes=takes,
+    )(run)
 
 
-@dashboard_command(
-    "deny",
-    CommandGroup.QUESTIONS,
-    does=actions.deny,
-    keys="x",
-    on=QUESTION_VIEWS,
-    takes="REASON",
-)
-async def deny(screen: BaseScreen, text: str) -> None:
-    """Deny an action, with its diff.
-
-    `text` is the reason, also that of several rows.
-    """
-    if not await bulk_answers.apply(screen, False, text):
-        await open_dialog(screen, await _approval(screen), text, decision=False)
+_decision_command(actions.approve, True, keys="y")
+_decision_command(actions.deny, False, keys="x", takes="REASON")
 
 
 @dashboard_command("undo", CommandGroup.QUESTIONS, keys="u", writes=True)
@@ -280,3 +272,55 @@ async def question_of(screen: BaseScreen) -> Question:
             " select one in the inbox, or in the tab questions of the job"
         )
     return questions[0]
+
+
+POLL_INTERVAL: Final = 1.0
+
+
+async def ask_watched(screen: BaseScreen, dialog: QuestionDialog[Any]) -> str | None:
+    """Return the result of a dialog; close it with a message if the question closes meanwhile."""
+    watch = asyncio.create_task(_watch(screen, dialog))
+    try:
+        return await screen.ask(dialog)
+    finally:
+        watch.cancel()
+
+
+async def votes(rt: Runtime, question: Question) -> list[str]:
+    """Return the people who approved so far, for an approval with a quorum above 1."""
+    if question.kind is not QuestionKind.APPROVAL or question.quorum < 2:
+        return []
+    _, answers = await rt.questions.of_job(question.job)
+    return [
+        answer.voter
+        for answer in answers
+        if answer.accepted and answer.question == question.ordinal
+    ]
+
+
+async def closing_text(rt: Runtime, question: Question) -> str:
+    """Return how a question closed: `D-7/1 was answered by ben: red (in slack)`."""
+    _, answers = await rt.questions.of_job(question.job)
+    sources = [
+        answer.source
+        for answer in answers
+        if answer.accepted and answer.question == question.ordinal
+    ]
+    where = f" (in {sources[-1]})" if sources else ""
+    return f"{question.name} {resolution_text(question)}{where}"
+
+
+async def _watch(screen: BaseScreen, dialog: QuestionDialog[Any]) -> None:
+    question = dialog.question
+    while not dialog.closed:
+        await asyncio.sleep(POLL_INTERVAL)
+        with contextlib.suppress(DraftsmanError):  # the banner shows a lost connection
+            current = await screen.rt.questions.get(question.job, question.ordinal)
+            if current.status is not QuestionStatus.OPEN:
+                text = await closing_text(screen.rt, current)
+                is_input = current.kind is QuestionKind.INPUT
+                dialog.close(text, late=is_input and current.status is QuestionStatus.EXPIRED)
+                if dialog.closed:
+                    screen.show_message(text)
+            else:
+                dialog.update_question(current, await votes(screen.rt, current))

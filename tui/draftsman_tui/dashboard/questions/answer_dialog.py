@@ -18,8 +18,8 @@ from draftsman.questions.question import Question
 from draftsman_tui.dashboard.changes.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.dialogs.base import Do, Heading, return_value, safe
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext, QuestionDialog
-from draftsman_tui.dashboard.widgets.banner import UndoLine
 from draftsman_tui.dashboard.widgets.inputs import MultilineInput
+from draftsman_tui.dashboard.widgets.screen_lines import UndoLine
 
 SINGLE_DIGIT: Final = 9
 """Choices that a single digit selects; with more, Enter completes the number."""

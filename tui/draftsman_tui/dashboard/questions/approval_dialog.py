@@ -15,7 +15,7 @@ from draftsman.questions.question import Question
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
 from draftsman_tui.dashboard.dialogs.base import Do, Heading, return_value, safe
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext, QuestionDialog
-from draftsman_tui.dashboard.widgets.banner import UndoLine
+from draftsman_tui.dashboard.widgets.screen_lines import UndoLine
 
 LOW: Final = 32
 """Rows of the screen below which an approval has no blank lines beside its diff."""

@@ -20,10 +20,10 @@ from draftsman.questions.question import Question
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog, return_value, safe
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
-from draftsman_tui.dashboard.frame.clock import DatabaseClock
+from draftsman_tui.dashboard.frame.connection import DatabaseClock
 from draftsman_tui.dashboard.questions.key_guard import RELEASED, KeyGuard
 from draftsman_tui.dashboard.questions.undo_window import UndoWindow
-from draftsman_tui.dashboard.widgets.banner import UndoLine
+from draftsman_tui.dashboard.widgets.screen_lines import UndoLine
 
 T = TypeVar("T")
 HOLDS: Final = ("acknowledge", "snooze", "delegate")

@@ -20,8 +20,7 @@ from draftsman.formats.truncation import truncate
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.pending_decisions.service import Effect
 from draftsman.questions.answer import Verdict
-from draftsman_tui.dashboard.frame.clock import DatabaseClock
-from draftsman_tui.dashboard.frame.connection import Connection
+from draftsman_tui.dashboard.frame.connection import Connection, DatabaseClock
 from draftsman_tui.terminal.results import result_text
 
 RETRY: Final = 0.5

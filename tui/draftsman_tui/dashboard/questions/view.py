@@ -11,10 +11,9 @@ from draftsman.runtime import Runtime
 from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.attention import responders_of
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page
 
 
-@table_view
 class InboxResource(Resource[OpenQuestion]):
     """Open questions and approvals."""
 

@@ -1,4 +1,4 @@
-"""Commands of queues: pause, resume, and the end of a reservation."""
+"""Commands of queues: pause, resume, end of a reservation, and the order of queued jobs."""
 
 from __future__ import annotations
 
@@ -97,9 +97,6 @@ def _split(text: str) -> tuple[str | None, str]:
     if first.startswith(TYPE) and len(first) > len(TYPE):
         return first.removeprefix(TYPE), reason.strip()
     return None, text.strip()
-
-
-# Commands on the order of queued jobs: move and prioritize.
 
 
 ENDS: Final[dict[str, Place]] = {"top": "top", "bottom": "bottom"}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from draftsman.entities.queues import QUEUES, status_of
 from draftsman.queues.queue_models import QueueSummary
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource, table_view
+from draftsman_tui.dashboard.tables.resource import Resource
 
 
-@table_view
 class QueuesResource(Resource[QueueSummary]):
     """Queues in use."""
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from draftsman.entities.repos import REPOS, RepoRow
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource, table_view
+from draftsman_tui.dashboard.tables.resource import Resource
 
 
-@table_view
 class ReposResource(Resource[RepoRow]):
     """Repository catalog."""
 

@@ -101,18 +101,6 @@ def _overrides(text: str) -> dict[str, Any]:
     return {"overrides": dict(map(params.pair, pairs))}
 
 
-def _timeout(text: str) -> dict[str, Any]:
-    return {"overrides": {"timeout": parse_duration(text)}}
-
-
-def _unique(text: str) -> dict[str, Any]:
-    return {"unique": {"seconds": parse_duration(text)}}
-
-
-def _payload(text: str) -> dict[str, Any]:
-    return {"payload": params.json_object(text, "the payload")}
-
-
 FIELDS: Final = (
     Field("text", "Task", "instructions; ctrl+j: new line", _plain("text"), is_main=True),
     Field("repo", "Repo", "registered name, URL or path; (the job asks)", _plain("repo"),
@@ -130,7 +118,8 @@ FIELDS: Final = (
           allowed="at most 366 days from now"),
     Field("priority", "Priority", "-1000 to 1000; higher runs first", _number("priority"),
           allowed="a whole number from -1000 to 1000"),
-    Field("run_timeout", "Run time", "total run time: 10m, 2h", _timeout),
+    Field("run_timeout", "Run time", "total run time: 10m, 2h",
+          lambda text: {"overrides": {"timeout": parse_duration(text)}}),
     Field("max_retries", "Retries", "retries after the job's own errors", _number("max_retries"),
           allowed="a whole number from 0 to 100"),
     Field("max_attempts", "Attempts", "runs that may be lost or fail by the infrastructure",
@@ -140,13 +129,15 @@ FIELDS: Final = (
     Field("skills", "Skills", "skills to request", _words("skills"), multiple=True),
     Field("subject_key", "Subject", "joins a live job with the same subject",
           _plain("subject_key")),
-    Field("unique", "Unique for", "joins an equal job of this time: 1h, 1d", _unique),
+    Field("unique", "Unique for", "joins an equal job of this time: 1h, 1d",
+          lambda text: {"unique": {"seconds": parse_duration(text)}}),
     Field("concurrency_key", "Concurrency", "one job with this key at a time",
           _plain("concurrency_key")),
     Field("queue", "Queue", "(default)", _plain("queue")),
     Field("overrides", "Overrides", "key=value …", _overrides),
     Field("type", "Type", "(run_agent)", _plain("type")),
-    Field("payload", "Payload", '{"key": "value"}', _payload),
+    Field("payload", "Payload", '{"key": "value"}',
+          lambda text: {"payload": params.json_object(text, "the payload")}),
 )  # fmt: skip
 BY_NAME: Final = {field.name: field for field in FIELDS}
 

@@ -1,4 +1,4 @@
-"""Actions on schedules."""
+"""Actions on schedules and templates."""
 
 from __future__ import annotations
 
@@ -84,9 +84,6 @@ async def show_history(screen: MainScreen, text: str) -> None:
         lines.append(f"{at}  {fire.status}{job}{reason}")
     title = f"{schedule.name} ({schedule.timezone})"
     await screen.app.push_screen(TextDialog(title, "\n".join(lines) or "no occurrences"))
-
-
-# Actions on templates.
 
 
 @dashboard_command(

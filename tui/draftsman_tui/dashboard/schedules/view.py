@@ -1,4 +1,4 @@
-"""Schedules, and the outcomes of their newest occurrences."""
+"""Schedules with the outcomes of their newest occurrences, and templates."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from draftsman.entities.schedules import SCHEDULES, TEMPLATES, description
 from draftsman.schedules.schedule import Schedule
 from draftsman.schedules.template import Template
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource, table_view
+from draftsman_tui.dashboard.tables.resource import Resource
 
 
-@table_view
 class SchedulesResource(Resource[Schedule]):
     """Schedules by name."""
 
@@ -22,10 +21,6 @@ class SchedulesResource(Resource[Schedule]):
         return FilterFields(text, by=row.created_by, at=row.created_at)
 
 
-# Templates of jobs.
-
-
-@table_view
 class TemplatesResource(Resource[Template]):
     """Newest versions of the templates."""
 

@@ -207,7 +207,8 @@ def parse(text: str) -> Filter:
     for pattern in _REGEX.findall(text):
         if result.regex is not None:
             raise UsageError("only one regular expression is allowed; combine alternatives with |")
-        result = replace(result, regex=_validated(pattern))
+        _compiled(pattern)  # raises the error of an invalid one
+        result = replace(result, regex=pattern)
     try:
         tokens = list(_tokens(_REGEX.sub(" ", text)))
     except ValueError:
@@ -299,11 +300,6 @@ def _unknown(typed: str, name: str, token: str) -> str:
         f"unknown field {typed!r}{hint}; fields: {fields} age< age>;"
         f" to search for this text, quote it: {_quoted(token)}"
     )
-
-
-def _validated(pattern: str) -> str:
-    _compiled(pattern)
-    return pattern
 
 
 @lru_cache(maxsize=16)

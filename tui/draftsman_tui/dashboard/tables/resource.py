@@ -19,9 +19,6 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 
-# Status aliases in filters: labels of the screens and common synonyms.
-
-
 ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "waiting_for_input": ("asks", "asking", "waiting", "question", "input"),
     "waiting_for_approval": ("gate", "asking", "waiting", "approval"),
@@ -91,8 +88,15 @@ class Rows(Generic[T]):
     """Where a bounded scan stopped before the page was full."""
 
 
+DECLARED: Final[list[type[Resource[Any]]]] = []
+"""Tables of the modules that are imported."""
+
+
 class Resource(Generic[T]):
-    """A kind of table row, by default as the listing of its entity says."""
+    """A kind of table row, by default as the listing of its entity says.
+
+    Each subclass is a table of the dashboard.
+    """
 
     name: ClassVar[str]
     """Name in commands and in the title."""
@@ -138,6 +142,7 @@ class Resource(Generic[T]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        DECLARED.append(cls)
         cls.columns = cls.entity.columns_of(Surface.DASHBOARD)
         listing = cls.entity.listing
         if listing is not None and not hasattr(cls, "name"):
@@ -291,17 +296,6 @@ def _capitalized(text: str) -> str:
 def key_order(number_key: str, name: str) -> tuple[int, str]:
     """Return the sort key of a table or a tab: by its key, those without one by name."""
     return (NUMBER_KEYS.find(number_key) if number_key else len(NUMBER_KEYS)), name
-
-
-DECLARED: Final[list[type[Resource[Any]]]] = []
-"""Table views of the modules that are imported."""
-View = TypeVar("View", bound="type[Resource[Any]]")
-
-
-def table_view(view: View) -> View:
-    """Declare a class as a table view of the dashboard."""
-    DECLARED.append(view)
-    return view
 
 
 def page(rows: Sequence[T], limit: int, cursor: Callable[[T], Any]) -> Rows[T]:

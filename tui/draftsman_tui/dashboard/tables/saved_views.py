@@ -30,13 +30,17 @@ class View:
         words = [self.table, self.filter]
         if self.sort:
             words.append(f"by {self.sort.lower()} {'↓' if self.down else '↑'}")
-        if self.group:
-            words.append(f"grouped by {self.group}")
-        elif self.group == "" and VIEWS[self.table].default_group:
-            words.append("not grouped")
+        words.append(group_text(self.table, self.group))
         if self.columns:
             words.append(f"with {', '.join(head.lower() for head in self.columns)}")
         return "  ".join(filter(None, words))
+
+
+def group_text(table: str, group: str | None) -> str:
+    """Return how the rows of a table are grouped; "" if that is its default."""
+    if group:
+        return f"grouped by {group}"
+    return "not grouped" if group == "" and VIEWS[table].default_group else ""
 
 
 BUILTIN_VIEWS: Final = {

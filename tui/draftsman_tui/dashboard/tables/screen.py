@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from draftsman.errors import Refused
 from draftsman.ids import job_name
+from draftsman.jobs.job import TERMINAL
 from draftsman.questions.question import OpenQuestion
 from draftsman_tui.dashboard.attention.attention import AttentionCount, responder_names
 from draftsman_tui.dashboard.frame import messages
@@ -26,31 +27,17 @@ from draftsman_tui.dashboard.tables.completion import Completions
 from draftsman_tui.dashboard.tables.grouping import GroupHead, grouped
 from draftsman_tui.dashboard.tables.resource import MAX_ROWS, PAGE, Query, Resource, Rows
 from draftsman_tui.dashboard.tables.row_preview import RowPreview
-from draftsman_tui.dashboard.tables.saved_views import View
+from draftsman_tui.dashboard.tables.saved_views import View, group_text
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
+from draftsman_tui.dashboard.widgets.screen_lines import Title
 from draftsman_tui.dashboard.widgets.table import LOADING, ResourceTable, Shape
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
-from draftsman_tui.dashboard.widgets.title import Title
-
-# Tab bar of the tables, with the numbers that need attention.
-
 
 MIN_HEIGHT: Final = 30
 """Height from which the tab bar is shown."""
 COUNTED: Final = 100
 """Width from which the numbers are shown."""
-LIVE: Final = (
-    "scheduled",
-    "queued",
-    "claimed",
-    "running",
-    "retrying",
-    "resumed",
-    "waiting_for_input",
-    "waiting_for_approval",
-)
-"""Statuses of the jobs that are counted."""
 
 
 def table_tabs(stats: DashboardStats | None, attention: AttentionCount | None) -> Sequence[Tab]:
@@ -76,13 +63,10 @@ def _counts(stats: DashboardStats | None, attention: AttentionCount | None) -> M
     if attention is not None:
         counts["inbox"] = attention.open
     if stats is not None:
-        counts["jobs"] = sum(stats.jobs.get(status, 0) for status in LIVE)
+        counts["jobs"] = sum(n for status, n in stats.jobs.items() if status not in TERMINAL)
         counts["dead"] = stats.jobs.get("dead_letter", 0)
         counts["workers"] = sum(stats.workers.health.values())
     return counts
-
-
-# State of a table: filter, order, columns and page, and the title that shows them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +140,13 @@ def shown_lines(
         return None
     rows = _sorted(resource, state, state.rows.items)
     if resource.mine_first and names is not None and not state.sort and not state.down:
-        rows = sorted(rows, key=lambda row: not _waits_for(resource, row, names))
+        fields = resource.filter_fields
+        rows = sorted(rows, key=lambda row: set(names).isdisjoint(fields(row).responders))
     if group := state.grouping(resource):
         order = resource.group_order.get(group, ())
         rules = state.group is None and not state.folded
         return grouped(rows, resource.groups[group], state.folded, order, rules=rules)
     return rows
-
-
-def _waits_for(resource: Resource[Any], row: Any, names: Collection[str]) -> bool:
-    return not set(names).isdisjoint(resource.filter_fields(row).responders)
 
 
 def _sorted(resource: Resource[Any], state: TableState, rows: Sequence[Any]) -> Sequence[Any]:
@@ -192,10 +173,8 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
         arrow = "↓" if state.down else "↑"
         among = f" among the loaded {len(rows.items)}" if rows is not None and has_more else ""
         title.append(f"by {(state.sort or 'default').lower()} {arrow}{among}")
-    if state.group:
-        title.append(f"grouped by {state.group}")
-    elif state.group == "" and VIEWS[table].default_group:
-        title.append("not grouped")
+    if text := group_text(table, state.group):
+        title.append(text)
     if state.starts:
         title.append(f"page {len(state.starts) + 1}")
     if rows is not None and rows.scanned:

@@ -20,8 +20,6 @@ from draftsman_tui.dashboard.tables import saved_views
 from draftsman_tui.dashboard.tables.saved_views import View
 from draftsman_tui.dashboard.tables.screen import MainScreen
 
-# Dialog to choose and order the columns of a table.
-
 
 class ColumnsDialog(Dialog[list[str]]):
     """Returns column heads in order; empty means those that fit. The first column is fixed."""

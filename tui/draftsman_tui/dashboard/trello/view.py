@@ -5,10 +5,9 @@ from __future__ import annotations
 from draftsman.runtime import Runtime
 from draftsman_bots.trello.command_line.board_rows import BOARDS, BoardRow
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows
 
 
-@table_view
 class BoardsResource(Resource[BoardRow]):
     """Boards whose labels create jobs."""
 

@@ -32,8 +32,6 @@ from draftsman_tui.terminal.output import plain
 # - `Host` must be a loopback name, which prevents DNS rebinding.
 # - The `Origin` of a WebSocket must be this server, since browsers let any page open a WebSocket to
 #   any host.
-
-
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -77,9 +75,6 @@ def refusal(request: web.Request) -> str:
     if origin is None and request.headers.get("Upgrade", "").lower() == "websocket":
         return "a WebSocket request needs an Origin header"
     return ""
-
-
-# Browser tab with its own dashboard process.
 
 
 STOP_TIMEOUT: Final = 5.0

@@ -18,8 +18,6 @@ from draftsman_tui.dashboard.dialogs.base import safe
 from draftsman_tui.dashboard.requests.form import Field
 from draftsman_tui.dashboard.widgets.inputs import Autocomplete, MultilineInput
 
-# Segmented choice: options side by side, switched by left, right, space or mouse.
-
 
 class SegmentedChoice(Static, can_focus=True):
     """Choice whose selection is shown by a symbol, not only by color."""

@@ -138,9 +138,6 @@ class Autocomplete(Vertical):
         self.query_one(OptionList).remove_class("open")
 
 
-# Multi-line input: Enter submits, Ctrl+J inserts a line break, pasted line breaks are kept.
-
-
 NEW_LINE: Final = frozenset({"ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"})
 """Every terminal sends at least the first."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, Final
 
@@ -63,10 +64,8 @@ class Overview(Static):
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*row_renderer.CLASSES}
-    _stats: DashboardStats | None = None
-    _now: datetime
-    _stale: float
-    _waiting = 0
+    _lines: Callable[..., Text] | None = None
+    """Returns the lines for a width and styles; None until there are statistics."""
     _drawn = Text()
 
     def __init__(self, *, supervised: bool = False) -> None:
@@ -78,7 +77,7 @@ class Overview(Static):
 
     def show_notice(self, text: str) -> None:
         """Show a text until there are statistics."""
-        if self._stats is None:
+        if self._lines is None:
             self.update(Text(one_line(text), no_wrap=True, overflow="ellipsis"), layout=False)
 
     def show(
@@ -88,32 +87,21 @@ class Overview(Static):
 
         `waiting` is the number of questions for the user.
         """
-        self._stats = stats
-        self._now = now
-        self._stale = stale
-        self._waiting = waiting
+        supervised = self._supervised
+        self._lines = partial(lines, stats, now, stale, supervised=supervised, waiting=waiting)
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
         self._draw()
 
     def _draw(self) -> None:
-        if self._stats is None:
+        if self._lines is None:
             return
         styles = {
             role: self.get_component_rich_style(f"rows--{role}", partial=True)
             for role in row_renderer.ROLES
         }
-        width = self.content_size.width
-        drawn = lines(
-            self._stats,
-            self._now,
-            self._stale,
-            width=width,
-            supervised=self._supervised,
-            waiting=self._waiting,
-            styles=styles,
-        )
+        drawn = self._lines(width=self.content_size.width, styles=styles)
         if drawn != self._drawn:
             self._drawn = drawn
             self.update(drawn, layout=False)

@@ -14,12 +14,11 @@ from typing import Any, Final
 from draftsman.entities.cells import Cell
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
-from draftsman_tui.dashboard.events.tab import timeline
 from draftsman_tui.dashboard.jobs.details import header
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
 from draftsman_tui.dashboard.jobs.details.section_items import bounded
+from draftsman_tui.dashboard.jobs.details.sections_tab import questions, timeline
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
-from draftsman_tui.dashboard.questions.tab import questions
 from draftsman_tui.dashboard.tables.grouping import GroupHead
 from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.widgets.item_list import ItemList

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from draftsman.entities.workers import WORKERS, Health, WorkerRow
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource, table_view
+from draftsman_tui.dashboard.tables.resource import Resource
 
 
-@table_view
 class WorkersResource(Resource[WorkerRow]):
     """Worker processes."""
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from draftsman.entities.groups import GROUPS
 from draftsman.workflows.groups import GroupState, JobGroup
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource, table_view
+from draftsman_tui.dashboard.tables.resource import Resource
 
 
-@table_view
 class GroupsResource(Resource[JobGroup]):
     """The newest groups."""
 

@@ -120,7 +120,7 @@ def _what_next(snapshot: JobSnapshot, now: datetime) -> Row:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
         by = actor_name(job.cancel_requested_by or "")
         return (Cell(one_line(f"canceled by {by}{reason}")),)
-    if _denied(job):
+    if job.error_class == ErrorClass.DENIED:
         return (
             Cell("decision  ", cells.ROLES[Meaning.DENIED]),
             Cell(one_line(str(job.last_error))),
@@ -132,10 +132,6 @@ def _what_next(snapshot: JobSnapshot, now: datetime) -> Row:
         return (Cell("expired  ", "bad"), Cell(one_line(expiry_text(question))))
     kind = f" ({job.error_class})" if job.error_class else ""
     return (Cell("error  ", "bad"), Cell(one_line(f"{job.last_error or 'no message'}{kind}")))
-
-
-def _denied(job: Job) -> bool:
-    return job.error_class == ErrorClass.DENIED
 
 
 def _then(snapshot: JobSnapshot, why: WaitReason) -> str:

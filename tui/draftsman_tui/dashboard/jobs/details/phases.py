@@ -143,8 +143,6 @@ def bar(phases: Sequence[Phase], width: int) -> Row:
 #
 # Where long phases without a run would hide the runs, they are shortened: their bars and the axis
 # have a break, and every length is also written.
-
-
 BREAK: Final = "//"
 """Sign of a shortened phase."""
 SHORTENED: Final = 6

@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
-from draftsman.questions.question import QuestionStatus
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
 from draftsman_tui.dashboard.changes.tab import truncation
 from draftsman_tui.dashboard.command import DashboardCommand
@@ -28,10 +27,10 @@ from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded, JobPatch, J
 from draftsman_tui.dashboard.jobs.details.tab import JobTab
 from draftsman_tui.dashboard.tables.filter import Filter
 from draftsman_tui.dashboard.tables.saved_views import View
-from draftsman_tui.dashboard.widgets.fixed_rows import JobHeader, PhaseChart
 from draftsman_tui.dashboard.widgets.item_list import ItemList, ScrollPosition
+from draftsman_tui.dashboard.widgets.row_renderer import JobHeader, PhaseChart
+from draftsman_tui.dashboard.widgets.screen_lines import Title
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
-from draftsman_tui.dashboard.widgets.title import Title
 
 CARD_ROWS: Final = 30
 """Rows from which the header is a card."""
@@ -112,16 +111,10 @@ class JobScreen(BaseScreen):
 
     @property
     def question(self) -> tuple[int, int] | None:
-        if self.tab != "questions" or self.snapshot is None:
-            return None
-        return next(
-            (
-                (question.job, question.ordinal)
-                for question in self.snapshot.details.questions
-                if question.name == self.selected_key and question.status is QuestionStatus.OPEN
-            ),
-            None,
-        )
+        for question in self.snapshot.open_questions if self.snapshot is not None else ():
+            if self.tab == "questions" and question.name == self.selected_key:
+                return question.job, question.ordinal
+        return None
 
     @property
     def deliveries(self) -> list[int]:

@@ -10,7 +10,9 @@ from itertools import groupby
 from typing import Final
 
 from draftsman.entities.cells import ROLES, Cell
+from draftsman.formats.invisible import one_line
 from draftsman.jobs.details.sections.order import sections
+from draftsman.jobs.details.sections.request import request_parts
 from draftsman.jobs.details.sections.section import (
     Entry,
     Fact,
@@ -83,6 +85,12 @@ def bounded(text: str, job: Job) -> str:
         return text
     hidden = len(text) - MAX_LENGTH
     return f"{text[:MAX_LENGTH]}\n… {hidden:,} more characters: draftsman show {job.name} --json"
+
+
+def request_text(job: Job) -> str:
+    """Return the title, the text and the payload of a request."""
+    texts = [part.text for part in request_parts(job)]
+    return bounded("\n\n".join([one_line(job.ticket_title or job.type), *texts]), job)
 
 
 def row_of(line: Line) -> Row:

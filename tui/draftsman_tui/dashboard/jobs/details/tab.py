@@ -14,10 +14,6 @@ Render = Callable[[JobSnapshot, int, datetime], Sequence[Item]]
 """Renders a tab for a width in cells, at a time of the database's clock."""
 
 
-def _always(snapshot: JobSnapshot) -> int:
-    return 1
-
-
 @dataclass(frozen=True, slots=True)
 class JobTab:
     """A tab. `selectable`: a cursor selects an item; `follows`: new items keep its end in view."""
@@ -37,7 +33,7 @@ class JobTab:
     """Whether its items have ids of their own, which commands take instead of the job's."""
     has_chart: bool = False
     """Whether it has a chart of the phases."""
-    count: Callable[[JobSnapshot], int] = _always
+    count: Callable[[JobSnapshot], int] = lambda snapshot: 1
     """Number of items; a tab without items is dimmed."""
     shows_count: bool = False
     """Whether the tab bar shows the number."""

@@ -1,4 +1,4 @@
-"""Runs tab and usage tab."""
+"""Usage tab: the time and the tokens of the runs of a job."""
 
 from __future__ import annotations
 
@@ -13,40 +13,31 @@ from draftsman.ids import run_name
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.value_format import sum_usage, usage_lines
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, note, text_row, wrap_row
-from draftsman_tui.dashboard.jobs.details.section_items import section_items
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 
 _INDENT = 7
 
 
-def runs(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
-    """Return an item for each run: worker, times and result; then the steps and checkpoints."""
-    items = section_items(snapshot, width, now, "runs", "steps", "checkpoints")
-    return items or [note(f"{snapshot.job.name} has no runs yet", width)]
-
-
 def usage(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item with the usage of each run, and the total."""
     if not snapshot.details.runs:
         return [note(f"{snapshot.job.name} has no runs yet", width)]
-    items = [
-        Item(run_name(run.job, run.ordinal), tuple(wrap_row(_usage_row(run, now), width, _INDENT)))
-        for run in snapshot.details.runs
-    ]
+    items = []
+    for run in snapshot.details.runs:
+        usage_row = _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, run.status)
+        rows = wrap_row(usage_row, width, _INDENT)
+        items.append(Item(run_name(run.job, run.ordinal), tuple(rows)))
     total = _line(
         "all",
         _run_seconds(snapshot.details.runs, now),
         sum_usage(run.usage for run in snapshot.details.runs),
     )
-    elapsed = (
-        f"   from creation to {'completion' if snapshot.over else 'now'}: {_elapsed(snapshot, now)}"
-    )
-    return [*items, Item("", ((), *wrap_row(total, width, _INDENT), text_row(elapsed, "dim")))]
-
-
-def _usage_row(run: Run, now: datetime) -> Row:
-    return _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, run.status)
+    job = snapshot.job
+    seconds = ((job.finished_at or now) - job.created_at).total_seconds()
+    end = "completion" if snapshot.over else "now"
+    elapsed = text_row(f"   from creation to {end}: {times.span(seconds)}", "dim")
+    return [*items, Item("", ((), *wrap_row(total, width, _INDENT), elapsed))]
 
 
 def _line(head: str, seconds: float, usage: dict[str, Any], status: RunStatus | None = None) -> Row:
@@ -64,24 +55,6 @@ def _run_seconds(all_runs: Iterable[Run], now: datetime) -> float:
     return sum(((run.finished_at or now) - run.started_at).total_seconds() for run in all_runs)
 
 
-def _elapsed(snapshot: JobSnapshot, now: datetime) -> str:
-    return times.span(((snapshot.job.finished_at or now) - snapshot.job.created_at).total_seconds())
-
-
-declare_tab(
-    JobTab(
-        "runs",
-        "Runs of a job, its steps and checkpoints.",
-        runs,
-        number_key="7",
-        selectable=True,
-        ticks=True,
-        has_ids=True,
-        has_chart=True,
-        count=lambda snapshot: len(snapshot.details.runs),
-        shows_count=True,
-    )
-)
 declare_tab(
     JobTab(
         "usage",

@@ -1,17 +1,31 @@
-"""Lines below the title: a lost database connection, a failed process, and actions to undo."""
+"""Lines of a screen: its title, problems and decisions to undo below it, and its keys."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from rich.text import Text
+from textual.content import Content
 from textual.widgets import Static
 
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.frame.messages import ConnectionLost
 from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
+
+
+class Title(Static):
+    """Title line of a screen."""
+
+    def show(self, *facts: str, read_only: bool) -> None:
+        """Show facts, and the read-only mode."""
+        texts = [*facts, "read-only"] if read_only else facts
+        self.update(
+            Text(one_line(" · ".join(texts)), no_wrap=True, overflow="ellipsis"), layout=False
+        )
+
 
 SHOWN: Final = 60.0
 """Seconds to show an error of a process; the log keeps it."""
@@ -71,3 +85,30 @@ class UndoLine(Static):
         self.set_class(bool(text), "visible")
         if text:
             self.update(Text(text, no_wrap=True, overflow="ellipsis"))
+
+
+Key = tuple[str, str, bool]
+"""Label of the key, command name, and whether the command is permitted."""
+
+
+class KeyBar(Static):
+    """The bottom line of a screen: keys of commands, also clickable; denied ones are dimmed.
+
+    A single text, updated only on change. Textual's footer, with a widget for each key, caused half
+    of the cost of moving the cursor.
+    """
+
+    _shown_keys: Sequence[Key] = ()
+
+    def show(self, keys: Sequence[Key]) -> None:
+        if keys != self._shown_keys:
+            self._shown_keys = keys
+            self.update(Content("  ").join(map(_key_content, keys)), layout=False)
+
+
+def _key_content(key: Key) -> Content:
+    label, name, allowed = key
+    if not allowed:
+        return Content.from_markup("[dim]$key $name[/dim]", key=label, name=name)
+    action = f"[@click=screen.command('{name}')]"
+    return Content.from_markup(f"[bold $accent]$key[/] {action}$name[/]", key=label, name=name)
