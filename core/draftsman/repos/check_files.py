@@ -197,14 +197,15 @@ def check_files(
     `ignored` are files that the base commit ignores, `scripts` those that its commands run, and
     `hiding` those that hide a module of the commands. The profile has patterns of its own.
     """
-    named = {*ignored, *scripts, *hiding}
+    hidden = {*ignored, *hiding}
+    run = frozenset(scripts)
 
     def decides(file: ChangedFile) -> bool:
-        if file.path in named or is_among(file.path, profile.check_files):
+        if file.path in hidden or is_among(file.path, profile.check_files):
             return True
         if is_among(file.path, profile.ordinary_files):
             return not file.is_file
-        return not is_ordinary(file)
+        return file.path in run or not is_ordinary(file)
 
     return sorted(file.path for file in changes if decides(file))
 

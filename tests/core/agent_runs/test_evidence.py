@@ -196,7 +196,9 @@ async def test_the_coverage_of_changed_lines_is_measured_and_has_a_minimum(
     coverage = {"command": ["sh", "-c", MEASURE], "minimum": 80}
     files = {"code.sh": "value=3\n", ".gitignore": "lcov.info\n"}
     evidence = EVIDENCE | {"coverage": coverage}
-    number, _ = await profiled_job(rt, make, tmp_path / "repo", files, evidence=evidence)
+    # the command names it in the report that it writes
+    fields = {"evidence": evidence, "ordinary_files": ["code.sh"]}
+    number, _ = await profiled_job(rt, make, tmp_path / "repo", files, **fields)
     async with agent_worker(rt, tmp_path / "data", COVERS):
         job = await wait_for_end(rt, number)
     text = "code.sh: not covered: 2\n1 of 2 changed lines are covered (50 %); the minimum is 80 %"

@@ -100,9 +100,9 @@ async def git(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     timeout: float = TIMEOUT,
-    limit: int = MAX_OUTPUT,
+    limit: int | None = None,
 ) -> bytes:
-    """Return the standard output of git, at most `limit` bytes.
+    """Return the standard output of git, at most `limit` bytes, MAX_OUTPUT without one.
 
     Raises Failure, with a code if the error is in KNOWN_ERRORS.
     """
@@ -119,7 +119,7 @@ async def git_status(
     stdin: bytes = b"",
     timeout: float = TIMEOUT,
     most: int = 0,
-    limit: int = MAX_OUTPUT,
+    limit: int | None = None,
 ) -> tuple[int, bytes]:
     """Return the exit code of git, up to `most`, and its standard output.
 
@@ -128,7 +128,7 @@ async def git_status(
     process = await _start((*FLAGS, *arguments), cwd, git_environment() | dict(env or {}))
     try:
         async with asyncio.timeout(timeout):
-            output, errors = await _communicate(process, stdin, limit)
+            output, errors = await _communicate(process, stdin, limit or MAX_OUTPUT)
             code = await process.wait()
     except TimeoutError:
         raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
