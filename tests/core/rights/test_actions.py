@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 import draftsman.actions
-from draftsman.actions.action import ACTIONS, About, Action, Call
+from draftsman.actions.action import ACTIONS, Action, Call
 from draftsman.errors import DraftsmanError, Failure, NotPermitted
 from draftsman.jobs.job import AGENT_TYPE, Source
 from draftsman.jobs.requests.service.submissions import invocation
@@ -44,8 +44,11 @@ AUTHOR: Final = "erin"
 """Who requested the jobs, and added the schedule."""
 OWNERS_ALONE: Final = {Verb.SWEEP, Verb.RESTORE}
 """Rights on all rows, for which the database wants more than a role of draftsman."""
-OTHERWISE: Final = {"schedule.apply": "what it adds needs the right to submit, and no other"}
-"""Actions for which the right of the database is another."""
+OTHERWISE: Final = {
+    "request.submit now": "it also needs the right to submit, which no operator here has",
+    "schedule.apply": "what it adds needs the right to submit, and no other",
+}
+"""Actions that need more than their declared right, or another."""
 LIMITED: Final = [item for item in ACTIONS.values() if item.right is not None]
 Row = tuple[Any, ...]
 
@@ -114,7 +117,6 @@ async def rows(as_role: As, known: Runtime, make: Factory, tmp_path: Path) -> Ma
         "question.approve": (gate,),
         "question.deny": (gate,),
         "request.submit": (invocation(type="noop", queue="q"),),
-        "request.submit now": (invocation(type="noop", queue="now"), 60.0),
         "request.submit many": ([invocation(type="noop", queue="q")],),
         "job.cancel tree": (await job(),),
         "job.revise": (work.number, invocation(type="noop", queue="q")),
@@ -205,7 +207,5 @@ def _may(policy: Policy, item: Action[Any, ..., Any], account: Actor) -> bool:
             policy.check_vote(actor, GATE.approvers or [], invoker=AUTHOR)
         elif item.right is not None:
             policy.check(actor, item.right, invoker=AUTHOR)
-        if item.about is About.REQUEST:
-            policy.check(actor, Verb.SUBMIT)
         return True
     return False
