@@ -364,8 +364,8 @@ class Workspace:
         return await self._diff(commit, "--binary", "--full-index")
 
     async def text_patch(self, snapshot: Snapshot) -> bytes:
-        """Return the work as a patch that has the lines of binary files."""
-        return await self._diff(snapshot.commit, "--text")
+        """Return the work as a patch with the lines of binary files and targets of moved links."""
+        return await self._diff(snapshot.commit, "--text", "--no-renames")
 
     async def changed_paths(self, snapshot: Snapshot) -> list[str]:
         """Return the files that the work changes; a renamed file counts with both names."""
