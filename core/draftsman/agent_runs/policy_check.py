@@ -19,6 +19,7 @@ from draftsman.agent_runs.policies.code_owners import (
     approval_groups,
 )
 from draftsman.agent_runs.policies.conflicts import BranchConflict, conflict_text
+from draftsman.agent_runs.policies.file_classes import CLASSES
 from draftsman.agent_runs.policies.repo_policy import (
     MAX_NAMED,
     PolicyFinding,
@@ -102,7 +103,7 @@ def approvals_of(check: PolicyCheck, branch: str, validation: Validation) -> lis
     """Return the approvals that the work needs before it is published, in this order.
 
     Changed check files are named in the first; they need an approval only if a required command
-    passes because of them.
+    passes because of them, or if they are code.
     """
     groups = check.groups or (ApprovalGroup(()),)
     approvals = []
@@ -110,7 +111,8 @@ def approvals_of(check: PolicyCheck, branch: str, validation: Validation) -> lis
         texts = list(reasons(group.findings))
         if number == 1:
             texts += validation.reasons(names)
-            named = {item.path for item in group.findings if item.rule == "ci"}
+            named = {item.path for item in group.findings if item.rule in CLASSES}
+            named |= {*validation.judging_code, *validation.hiding}
             changed = [path for path in validation.check_files if path not in named]
             if changed and not validation.weakened and texts:
                 texts.append(f"It changes check files: {names(changed)}")

@@ -183,7 +183,7 @@ async def test_work_that_nobody_can_approve_is_not_published(
     rt: Runtime, make: Factory, data: Path
 ) -> None:
     repo = await repository(rt, make, data.parent / "repo", max_files_changed=1)
-    number = await submit_agent_job(make, repo.remote_url, text="a b")
+    number = await submit_agent_job(make, repo.remote_url, text="b.txt c.txt")
     settings = rt.settings.model_copy(update={"people": {}, "groups": {}})
     async with agent_worker(replace(rt, settings=settings), data, WRITES):
         job = await wait_for_end(rt, number)

@@ -196,7 +196,7 @@ def test_a_secret_of_a_known_format_is_found(kind: str, text: str) -> None:
     [
         ("db/migrate", "../tmp/evil", ["migrations"]),
         ("db", "elsewhere", ["migrations"]),
-        (".github", "ci", ["ci"]),
+        (".github", "ci", ["ci", "agent_config"]),
         ("a/b", "../.github/workflows", ["ci"]),
         ("docs/c", "../LICENSE", ["licenses"]),
         ("infra", "/tmp/x", ["paths"]),
