@@ -417,8 +417,8 @@ class Workspace:
         return await self._diff(commit, "--binary", "--full-index")
 
     async def text_patch(self, snapshot: Snapshot) -> bytes:
-        """Return the work as a patch that has the lines of binary files."""
-        return await self._diff(snapshot.commit, "--text")
+        """Return the work as a patch with the lines of binary files and targets of moved links."""
+        return await self._diff(snapshot.commit, "--text", "--no-renames")
 
     async def changed_files(self, commit: str) -> list[ChangedFile]:
         """Return the files that a commit of the work changes; a renamed file has both names."""
