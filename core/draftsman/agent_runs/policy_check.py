@@ -38,7 +38,8 @@ from draftsman.questions.question import POLICY_KEY, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.repos.repo_catalog import RepoLocation
 
-BINARY: Final = b"\nGIT binary patch\n"
+INCOMPLETE: Final = (b"\nGIT binary patch\n", b"\nrename from ", b"\ncopy from ")
+"""Parts of a patch without the lines of binary files and the targets of moved links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ async def check_policy(
     """Return the decision of the policy in force; raises Failure `limit:RULE` for denied work."""
     policy = await current_policy(run, location)
     patch = await workspace.diff(snapshot)
-    text_patch = await workspace.text_patch(snapshot) if BINARY in patch else b""
+    incomplete = any(part in patch for part in INCOMPLETE)
+    text_patch = await workspace.text_patch(snapshot) if incomplete else b""
     texts = (data.decode("utf-8", "surrogateescape") for data in (patch, text_patch))
     findings = await asyncio.to_thread(policy.decide, *texts)
     if denied := [item for item in findings if item.effect == "deny"]:

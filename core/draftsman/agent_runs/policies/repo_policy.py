@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final, Self
 
-from draftsman.agent_runs.changes.patch_files import PatchFile, patch_files
+from draftsman.agent_runs.changes.patch_files import PatchFile, patch_files, text_lines
 from draftsman.agent_runs.policies import secret_scanner
 from draftsman.agent_runs.policies.file_classes import CLASSES, classes_of, classes_of_folder
 from draftsman.formats.amounts import format_size
@@ -106,24 +106,32 @@ class RepoPolicy:
     def decide(self, patch: str, text_patch: str = "") -> list[PolicyFinding]:
         """Return the findings about a patch of git, in a fixed order.
 
-        A single NUL makes a file binary. Secrets in binary files are found in `text_patch`, which
-        has their lines; without it, in the whole content of those that the patch has.
+        A single NUL makes a file binary. Lines and secrets of binary files are found in
+        `text_patch`, which has their lines; without it, in the whole content of those that the
+        patch has. `text_patch` names no renames, so that it has the target of a renamed link.
         """
         files = patch_files(patch)
-        findings = set(self._limits(files))
+        texts = patch_files(text_patch)
+        binary = {path: file for file in files if file.binary for path in file.paths}
+        contents: dict[str, list[str]] = {}
+        if not text_patch:
+            contents = {file.path: file.content() or [] for file in files if file.binary}
+        lines = sum(len(file.added) + len(file.removed) for file in files)
+        lines += sum(map(text_lines, contents.values()))
+        findings: set[PolicyFinding] = set()
         for file in files:
             findings.update(self._of_file(file))
-        binary = {file.path: file for file in files if file.binary}
-        for file in patch_files(text_patch):
+        for file in texts:
             if file.path in binary:
+                lines += text_lines([*(text for _, text in file.added), *file.removed])
                 findings.update(self._secrets(file))
-        for file in binary.values() if not text_patch else ():
-            findings.update(self._secrets(file, file.content() or ()))
+            findings.update(self._link(file))
+        for path, content in contents.items():
+            findings.update(self._secrets(binary[path], content))
+        findings.update(self._limits(len(files), lines))
         return sorted(findings, key=_order)
 
-    def _limits(self, files: Sequence[PatchFile]) -> Iterator[PolicyFinding]:
-        count = len(files)
-        lines = sum(len(file.added) + file.removed for file in files)
+    def _limits(self, count: int, lines: int) -> Iterator[PolicyFinding]:
         changed = f"{count:,} files"
         edited = f"{lines:,} lines"
         limits: tuple[tuple[str, Effect, int | None, int, str], ...] = (
@@ -149,15 +157,16 @@ class RepoPolicy:
                     yield from self._finding(name, path)
             elif rule[1] != "allow":
                 yield PolicyFinding("paths", rule[1], path, detail=rule[0])
-        if file.linked is not None:
-            yield from self._link(file.path, file.linked)
+        yield from self._link(file)
         if self._path_rule(file.path) is None:
             yield from self._content(file)
         yield from self._secrets(file)
 
-    def _link(self, path: str, target: str) -> Iterator[PolicyFinding]:
+    def _link(self, file: PatchFile) -> Iterator[PolicyFinding]:
         """Yield the findings about a symbolic link: it replaces a folder, or points into one."""
-        for folder in (path, target):
+        path = file.path
+        target = file.linked
+        for folder in () if target is None else (path, target):
             if is_among(f"{folder}/", self.risky_paths):
                 yield PolicyFinding("risky_paths", "ask", path, detail=f"link to {target}")
             rule = self._path_rule(f"{folder}/")
