@@ -31,7 +31,7 @@ from draftsman.agent_runs.protocol.protocol import (
     ToAgent,
 )
 from draftsman.agent_runs.session.agent_gateway import serve_gateway
-from draftsman.costs.budgets import CallEstimate
+from draftsman.costs.budgets import UNPRICED, CallEstimate, refusal_of
 from draftsman.errors import Failure
 from draftsman.jobs.retries import BUILT_IN
 from draftsman.sandbox.gateway.gateway import Gateway, ModelCall
@@ -107,8 +107,8 @@ class _Calls:
         self._probe = probe
 
     async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
-        """Allow each call."""
-        return None
+        """Allow each call of a model that has a price."""
+        return None if estimate.cost_usd is not None else refusal_of(UNPRICED, estimate, "")
 
     async def record(self, call: ModelCall) -> None:
         """Keep a call."""

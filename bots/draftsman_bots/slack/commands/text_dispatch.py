@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.people.access import SlackUser
+    from draftsman_bots.slack.people.user import SlackUser
     from draftsman_bots.slack.requests.job_requests import RequestOrigin
 
 NOTES: Final = """\
