@@ -23,7 +23,12 @@ from draftsman_testing.factories import Factory
 from tests.attacks.catalog import attack
 from tests.attacks.hostile_repository import PLANT_SOURCE
 from tests.core.worker.agent_jobs import agent, git, make_repository, submit_agent_job
-from tests.core.worker.workers import running_worker, runtime_with, wait_for_end
+from tests.core.worker.workers import (
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_question,
+)
 from tests.support.slow import slow_except
 
 SECRET: Final = "outside content"
@@ -144,6 +149,10 @@ async def run_hostile_job(
     text = f'["{outside}", "{secret}"]'
     number = await submit_agent_job(make, str(repo), text=text)
     async with running_worker(services, registry.load({}), leader=False):
+        await wait_for_question(rt, number)
+        question = await rt.questions.get(number, 1)
+        assert "hide modules of the commands: json.py, ruff.py" in question.text
+        assert (await make.decide(number, True, make.owner)).accepted
         job = await wait_for_end(rt, number)
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
     assert job.status is Status.COMPLETED, f"{job.last_error}\n{log}"
