@@ -21,6 +21,7 @@ OTHERS: Final = (
     "tests.core.agent_runs.test_profile_limits",
     "tests.core.agent_runs.test_pull_requests",
     "tests.core.agent_runs.test_run_socket",
+    "tests.core.sandbox.gateway.test_allowed_requests",
     "tests.core.sandbox.gateway.test_bills",
     "tests.core.sandbox.network_proxy.test_proxy_server",
     "tests.core.sandbox.network_proxy.test_network_runs",
