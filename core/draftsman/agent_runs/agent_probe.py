@@ -183,13 +183,13 @@ async def _talk(
             proxy=proxy,
         ) as process,
     ):
-        await process.send(encode(start))
+        process.post(encode(start))
         async for line in process.lines():
-            message = parse_line(line) if isinstance(line, bytes) else line
+            message = parse_line(line)
             if not isinstance(message, MalformedLine):
                 reply = _reply(message, probe)
                 if reply is not None:
-                    await process.send(encode(reply))
+                    process.post(encode(reply))
         code = await process.wait()
     if not probe.succeeded and not probe.text:
         detail = errors.decode(errors="replace").strip().rpartition("\n")[2]

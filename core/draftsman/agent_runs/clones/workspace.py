@@ -420,9 +420,9 @@ class Workspace:
         """Return the work as a patch with the lines of binary files and targets of moved links."""
         return await self._diff(snapshot.commit, "--text", "--no-renames")
 
-    async def changed_files(self, snapshot: Snapshot) -> list[ChangedFile]:
-        """Return the files that the work changes; a renamed file counts with both names."""
-        output = await self._diff(snapshot.commit, "--raw", "-z", "--no-renames", "--abbrev")
+    async def changed_files(self, commit: str) -> list[ChangedFile]:
+        """Return the files that a commit of the work changes; a renamed file has both names."""
+        output = await self._diff(commit, "--raw", "-z", "--no-renames", "--abbrev")
         words = output.split(b"\0")
         return [
             ChangedFile(os.fsdecode(path), *details.decode()[1:].split(" ")[:2])

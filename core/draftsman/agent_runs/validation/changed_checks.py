@@ -60,7 +60,7 @@ async def find_changed_checks(work: CommittedWork, clone: FreshClone) -> Changed
     """Return the check files; `clone` is one of the work, in which the interpreters run."""
     workspace = work.workspace
     profile = work.saved.profile
-    changes = await workspace.changed_files(work.snapshot)
+    changes = await workspace.changed_files(work.snapshot.commit)
     base = await workspace.tree(work.snapshot.base_sha)
     added = [file.path for file in changes if file.status == "A"]
     hiding = await _hiding_files(work, clone, changes)

@@ -52,7 +52,7 @@ async def prove(
     """
     workspace = work.workspace
     folder = work.saved.profile.path
-    changes = await workspace.changed_files(work.snapshot)
+    changes = await workspace.changed_files(work.snapshot.commit)
     statuses = {file.path: file.status for file in changes if _is_in(file.path, folder)}
     tests = sorted(path for path in statuses if evidence.is_test(path))
     present = [path for path in tests if statuses[path] != "D"]
