@@ -23,6 +23,7 @@ OTHERS: Final = (
     "tests.core.formats.test_secret_formats",
     "tests.core.agent_runs.test_pull_requests",
     "tests.core.agent_runs.test_run_socket",
+    "tests.core.agent_runs.test_start_message",
     "tests.core.sandbox.gateway.test_allowed_requests",
     "tests.core.sandbox.gateway.test_bills",
     "tests.core.sandbox.network_proxy.test_proxy_server",
