@@ -125,18 +125,32 @@ async def git_status(
 
     Raises Failure for a higher code, and as `git`.
     """
+    code, output, errors = await git_result(
+        *arguments, cwd=cwd, env=env, stdin=stdin, timeout=timeout, limit=limit
+    )
+    if not 0 <= code <= most:
+        raise explain_error(arguments[0], errors.decode(errors="replace"))
+    return code, output
+
+
+async def git_result(
+    *arguments: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float = TIMEOUT,
+    limit: int | None = None,
+) -> tuple[int, bytes, bytes]:
+    """Return any exit code of git, its standard output and its standard error."""
     process = await _start((*FLAGS, *arguments), cwd, git_environment() | dict(env or {}))
     try:
         async with asyncio.timeout(timeout):
             output, errors = await _communicate(process, stdin, limit or MAX_OUTPUT)
-            code = await process.wait()
+            return await process.wait(), output, errors
     except TimeoutError:
         raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
     finally:
         await _kill(process)
-    if not 0 <= code <= most:
-        raise explain_error(arguments[0], errors.decode(errors="replace"))
-    return code, output
 
 
 async def git_version() -> tuple[int, int]:
