@@ -80,6 +80,7 @@ _CODES: Final = {
     ("git", "push_refused"): E.PERMANENT,
     ("git", "workspace_gone"): E.PERMANENT,
     ("git", "tree"): E.PERMANENT,
+    ("git", "object_format"): E.PERMANENT,
     ("git", "address_refused"): E.PERMANENT,
     ("git", "redirected"): E.PERMANENT,
     ("git", "url"): E.PERMANENT,

@@ -25,6 +25,7 @@ MAX_OUTPUT: Final = 25 * 1024 * 1024
 """Maximum bytes of a patch or a bundle, as for an artifact."""
 MAX_LISTING: Final = 1024 * 1024 * 1024
 """Maximum bytes of a list of all files of a commit, or of the contents of some."""
+SHA256_DIGITS: Final = 64
 MAX_ERRORS: Final = 64 * 1024
 INHERITED: Final = re.compile(
     r"(PATH|TMPDIR|SSH_AUTH_SOCK|SSL_CERT_FILE|SSL_CERT_DIR)\Z", re.IGNORECASE
@@ -86,6 +87,11 @@ KNOWN_ERRORS: Final = (
     ),
     ("' not found", "not_found", "check the URL, and the access of the worker to it"),
     ("refusing to allow", "push_refused", "give the token that right"),
+    (
+        "mismatched algorithms",
+        "object_format",
+        "the repository has another object format than before; remove its mirror in data_dir",
+    ),
     ("hook declined", "push_refused", "let the rules of the repository allow draftsman/*"),
     ("Authentication failed", "authentication", LOGIN),
     ("Permission denied (publickey", "authentication", "give the worker access to the repository"),
@@ -151,6 +157,17 @@ async def git_result(
         raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
     finally:
         await _kill(process)
+
+
+async def init(folder: Path, *options: str, object_format: str = "sha1") -> None:
+    """Create a repository; the default of git for the object format may be another one."""
+    form = f"--object-format={object_format}"
+    await git("init", "--quiet", "--template=", form, *options, str(folder), cwd=folder.parent)
+
+
+def object_format(commit: str) -> str:
+    """Return the object format in which a commit has this id."""
+    return "sha256" if len(commit) == SHA256_DIGITS else "sha1"
 
 
 async def git_version() -> tuple[int, int]:

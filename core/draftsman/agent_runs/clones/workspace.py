@@ -34,6 +34,8 @@ from draftsman.agent_runs.clones.git import (
     git_failure,
     git_result,
     git_status,
+    init,
+    object_format,
 )
 from draftsman.agent_runs.clones.left_out import OWN_REPOSITORY, LeftOut, described
 from draftsman.agent_runs.clones.mirror import commit_time, fetch_base, open_mirror
@@ -655,8 +657,7 @@ class Workspace:
 
     async def _clone(self, work: str) -> None:
         """Create the clone, before the agent has access to it."""
-        repo = str(self.path)
-        await git("init", "--quiet", "--template=", f"-b{self.branch}", repo, cwd=self.folder)
+        await init(self.path, f"-b{self.branch}", object_format=object_format(self.base_sha))
         config = self.path / ".git" / "config"
         config.write_text(config.read_text() + CLONE_CONFIG.format_map(COMMITTER))
         refs = [f"+{self.ref('base')}:refs/heads/{self.branch}"]
