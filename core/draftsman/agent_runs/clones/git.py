@@ -13,7 +13,7 @@ import re
 import shutil
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -156,6 +156,37 @@ async def git_result(
     except TimeoutError:
         raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
     finally:
+        await _kill(process)
+
+
+async def read_records(
+    *arguments: str, cwd: Path, take: Callable[[bytes], None], timeout: float = TIMEOUT
+) -> None:
+    """Call `take` with each record of git's output, which ends with NUL; git ends if it raises.
+
+    Raises Failure, of class PERMANENT if git is killed by what it reads.
+    """
+    process = await _start((*FLAGS, *arguments), cwd, git_environment())
+    if process.stdout is None or process.stderr is None:
+        raise ValueError("git needs pipes for stdout and stderr")
+    errors = asyncio.create_task(_read(process.stderr, MAX_ERRORS))
+    try:
+        async with asyncio.timeout(timeout):
+            rest = b""
+            while chunk := await process.stdout.read(1 << 16):
+                *records, rest = (rest + chunk).split(b"\0")
+                for record in records:
+                    take(record)
+            code = await process.wait()
+            if code != 0:
+                failure = explain_error(arguments[0], (await errors).decode(errors="replace"))
+                failure.declared = "PERMANENT" if code < 0 else None
+                raise failure
+    except TimeoutError:
+        raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
+    finally:
+        errors.cancel()
+        await asyncio.wait([errors])
         await _kill(process)
 
 

@@ -41,11 +41,13 @@ from draftsman.agent_runs.clones.left_out import OWN_REPOSITORY, LeftOut, descri
 from draftsman.agent_runs.clones.mirror import commit_time, fetch_base, open_mirror
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.tree_removal import remove_tree
+from draftsman.agent_runs.clones.tree_size import check_tree_size
 from draftsman.errors import Failure
 from draftsman.ids import job_name, run_name
 from draftsman.repos.check_files import ChangedFile
 from draftsman.sandbox.run_sandbox import change_owner, open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
+from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.sandbox import SandboxSettings
 
 # Paths in JSON values, made relative.
@@ -285,6 +287,7 @@ class Workspace:
         restored: bool = True,
         created_at: datetime | None = None,
         branch: ContinuedBranch = ContinuedBranch(),
+        quotas: QuotaSettings | None = None,
     ) -> Self:
         """Create the clone on the branch of the job, `draftsman/D-<job>`, or on another `branch`.
 
@@ -293,7 +296,7 @@ class Workspace:
         an earlier run's work is applied, uncommitted, and its files of the home are written;
         without `restored`, only by `restore`. The commits of all runs of the job have the date
         `created_at` (None: the date of the base), so that the same work gets the same commit id.
-        Raises Failure with origin `git`.
+        Raises Failure with origin `git`, and `quota:tree` for a tree above the quotas.
         """
         mirror = await open_mirror(data_dir, source)
         name = f"{run_name(job, run)}-{tag}" if tag else run_name(job, run)
@@ -320,6 +323,8 @@ class Workspace:
             if branch.work is not None:
                 await self._set_ref("work", branch.work)
             work = branch.work or unpacked or base_sha
+            for commit in {base_sha, work}:
+                await check_tree_size(mirror, commit, quotas or QuotaSettings())
             await self._clone(work if restored else base_sha)
             if restored and bundle:
                 await self._restore_home()

@@ -19,6 +19,8 @@ from draftsman.agent_runs.clones.git import git, git_environment
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
+from draftsman.jobs.retries import ErrorClass, classify
+from draftsman.settings.quotas import QuotaSettings
 from tests.attacks.catalog import attack
 
 DEADLINE = 20.0
@@ -361,6 +363,47 @@ async def test_a_hanging_git_is_killed_with_its_children(tmp_path: Path) -> None
     assert raised.value.code == "timeout"
     with suppress(psutil.NoSuchProcess):
         psutil.Process(int((tmp_path / "pid").read_text())).wait(DEADLINE)
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+def repeated(folder: Path, content: bytes, levels: int, times: int) -> Path:
+    """Make a repository with `times ** levels` files of this content, and few objects."""
+    folder.mkdir()
+    run("init", "-q", "-bmain", "--template=", ".", cwd=folder)
+    (folder / "f").write_bytes(content)
+    sha = run("hash-object", "-w", "f", cwd=folder)
+    kind = "100644 blob"
+    for _ in range(levels):
+        entries = "".join(f"{kind} {sha}\tf{n}\n" for n in range(times))
+        made = subprocess.run(
+            ["git", "mktree"], cwd=folder, input=entries.encode(), capture_output=True, check=True
+        )
+        sha = made.stdout.decode().strip()
+        kind = "040000 tree"
+    commit = run("commit-tree", sha, "-m", "many", cwd=folder)
+    run("update-ref", "refs/heads/main", commit, cwd=folder)
+    return folder
+
+
+@attack(
+    "A small repository has the same large file, or the same folder, thousands of times",
+    surface="repository",
+    with_sandbox="its files are summed before the checkout; the job fails: `quota:tree`",
+)
+async def test_a_huge_tree_is_not_checked_out(data: Path, tmp_path: Path) -> None:
+    large = repeated(tmp_path / "large", bytes(2**20), 2, 50)
+    many = repeated(tmp_path / "many", b"", 12, 20)
+    quotas = QuotaSettings(tree_files=10_000)
+    for source, setting in ((large, "tree_bytes"), (many, "tree_files")):
+        with pytest.raises(Failure, match=rf"\[quotas\] {setting}") as raised:
+            await prepare(data, source, quotas=quotas)
+        assert (raised.value.code, classify(raised.value)) == ("quota:tree", ErrorClass.PERMANENT)
+    assert not list((data / "runs").iterdir())
+    few = repeated(tmp_path / "few", b"1234", 2, 2)
+    workspace = await prepare(data, few, quotas=QuotaSettings(tree_files=4))
+    assert len(tree_of(workspace.path / "f0")) == 2
 
 
 # --- object formats ------------------------------------------------------------------------------
