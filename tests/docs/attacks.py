@@ -17,7 +17,11 @@ PAGE: Final = DOCS / "attacks.md"
 FOLDER: Final = Path(__file__).resolve().parents[1] / "attacks"
 OTHERS: Final = (
     "tests.core.agent_runs.clones.test_workspace",
+    "tests.core.agent_runs.test_job_budget",
+    "tests.core.agent_runs.test_profile_limits",
+    "tests.core.agent_runs.test_pull_requests",
     "tests.core.agent_runs.test_run_socket",
+    "tests.core.sandbox.gateway.test_bills",
     "tests.core.sandbox.network_proxy.test_proxy_server",
     "tests.core.sandbox.network_proxy.test_network_runs",
     *(

@@ -17,13 +17,13 @@ from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
 from draftsman.settings.agents import known_table
-from draftsman.settings.llm import GatewaySettings
+from draftsman.settings.llm import GatewaySettings, PriceSettings
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
 from tests.core.worker.workers import running_worker, runtime_with
 from tests.support.codex_recording import native_program
-from tests.support.fake_model import FakeModel, fake_model
+from tests.support.fake_model import FREE, FakeModel, fake_model
 from tests.support.gemini_model import gemini_model
 
 pytestmark = pytest.mark.timeout(400)
@@ -113,7 +113,9 @@ def with_agent(rt: Runtime, data: Path, name: str, model: FakeModel) -> Runtime:
     }
     base = runtime_with(rt, data_dir=data, agents={name: entry})
     gateways = {"model": GatewaySettings.model_validate(gateway)}
-    return wire(base.settings.model_copy(update={"gateways": gateways}), rt.db, False)
+    prices = {"*": PriceSettings.model_validate(FREE)}
+    update = {"gateways": gateways, "prices": prices}
+    return wire(base.settings.model_copy(update=update), rt.db, False)
 
 
 @pytest.mark.parametrize("name", AGENTS)

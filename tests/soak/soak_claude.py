@@ -18,7 +18,7 @@ from draftsman.handlers import registry
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime, wire
 from draftsman.settings.agents import known_table
-from draftsman.settings.llm import GatewaySettings
+from draftsman.settings.llm import GatewaySettings, PriceSettings
 from draftsman.settings.sandbox import SandboxSettings
 from draftsman.worker.worker_process import WorkerProcess
 from draftsman_testing.factories import Factory
@@ -34,7 +34,7 @@ from tests.support.claude_recording import (
     recording,
     shape_of,
 )
-from tests.support.fake_model import FakeModel, Turn, fake_model
+from tests.support.fake_model import FREE, FREE_KEYS, FakeModel, Turn, fake_model
 
 pytestmark = pytest.mark.timeout(400)
 PROGRAM: Final = os.environ.get("CLAUDE") or shutil.which("claude")
@@ -89,6 +89,7 @@ async def claude(
     base = runtime_with(rt, data_dir=data, agents={"test": known}, ask_grace=ask_grace)
     update: dict[str, Any] = {
         "gateways": {"model": GatewaySettings.model_validate(gateway)},
+        "prices": {"*": PriceSettings.model_validate(FREE)},
         "sandbox": SandboxSettings.model_validate({"mode": mode}),
     }
     configured = wire(base.settings.model_copy(update=update), rt.db, False)
@@ -137,6 +138,7 @@ def host(folder: Path, url: str, model: FakeModel) -> Installation:
         gateways__model__provider="anthropic",
         gateways__model__base_url=model.url.removesuffix("v1"),
         gateways__model__api_key__env="KEY_OF_TEST",
+        **FREE_KEYS,
         worker__heartbeat=1,
         worker__lease=5,
         sweeps__lease=2,

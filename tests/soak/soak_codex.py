@@ -34,7 +34,7 @@ from tests.support.codex_recording import (
     trim,
     version_of,
 )
-from tests.support.fake_model import FakeModel, fake_model
+from tests.support.fake_model import FREE_KEYS, FakeModel, fake_model
 
 pytestmark = pytest.mark.timeout(400)
 PROGRAM: Final = os.environ.get("CODEX") or shutil.which("codex")
@@ -101,6 +101,7 @@ class Story:
             gateways__model__provider="openai",
             gateways__model__base_url=self._model.url,
             gateways__model__api_key__env="KEY_OF_TEST",
+            **FREE_KEYS,
             questions__ask_grace=0,
         )
         return host

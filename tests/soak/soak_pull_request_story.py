@@ -18,6 +18,7 @@ from tests.acceptance.processes import Installation
 from tests.acceptance.pull_request_story import label_to_merge
 from tests.acceptance.story_processes import Story, command_of, services
 from tests.soak.soak_codex import KEY, program
+from tests.support.fake_model import FREE_KEYS
 
 __all__ = ["_patience", "installation", "installations", "program"]
 DONE = "all done"
@@ -57,6 +58,7 @@ async def test_a_label_is_merged_although_everything_is_killed_between_each_two_
                 gateways__model__provider="openai",
                 gateways__model__base_url=model.url,
                 gateways__model__api_key__env="KEY_OF_TEST",
+                **FREE_KEYS,
             )
             await label_to_merge(story, owner)
     last = json.dumps(model.conversations[-1])

@@ -77,7 +77,9 @@ class Program:
         require(options.settings["disableAllHooks"] is False, "hooks may be disabled")
         if trusted:
             require("ANTHROPIC_BASE_URL" in options.settings["env"], "no URL of the model")
-            for hook in json.loads(Path(".claude/settings.json").read_text())["SessionStart"]:
+            settings = Path(".claude/settings.json")
+            hooks = json.loads(settings.read_text())["SessionStart"] if settings.exists() else []
+            for hook in hooks:
                 subprocess.run(["sh", "-c", hook], check=True)
         self.options = options
         self.script = options.script

@@ -55,7 +55,13 @@ from tests.support.worker_process import forget_tests, leave_pytest
 
 T = TypeVar("T")
 ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_tui")
+PACKAGES: Final = (
+    "draftsman",
+    "draftsman_agents",
+    "draftsman_bots",
+    "draftsman_soak",
+    "draftsman_tui",
+)
 FORKED: Final = {*PACKAGES, "bench", "tests"}
 SUPPORTED: Final = (("-m",), ("-P", "-m"))
 """Options of the interpreter for which a fork does the same as a new interpreter."""

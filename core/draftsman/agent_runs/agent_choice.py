@@ -23,8 +23,7 @@ AGENT_SETTING: Final = (
 def choose_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentSettings]:
     """Return the agent of the job or its repository, with environment and network of the profile.
 
-    Its network has hosts instead of groups; it loads its own configuration of the repository if the
-    profile names it. Raises Failure `no_such_agent`, `network`.
+    Its network has hosts instead of groups. Raises Failure `no_such_agent`, `network`.
     """
     profile = repository.saved.profile if repository.saved else None
     name = (
@@ -43,10 +42,7 @@ def choose_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentS
     if profile is None:
         return name, agent.model_copy(update={"network": network})
     network = intersect(network, profile_network(run.settings, profile))
-    agent = agent.model_copy(update={"env": profile.env | agent.env, "network": network})
-    if agent.repo_config_name in profile.agent_config:
-        agent = agent.with_repo_config()
-    return name, agent
+    return name, agent.model_copy(update={"env": profile.env | agent.env, "network": network})
 
 
 def profile_network(settings: Settings, profile: RepoProfile) -> bool | tuple[str, ...]:

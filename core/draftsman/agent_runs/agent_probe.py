@@ -31,7 +31,7 @@ from draftsman.agent_runs.protocol.protocol import (
     ToAgent,
 )
 from draftsman.agent_runs.session.agent_gateway import serve_gateway
-from draftsman.costs.budgets import CallEstimate
+from draftsman.costs.budgets import UNPRICED, CallEstimate, refusal_of
 from draftsman.errors import Failure
 from draftsman.jobs.retries import BUILT_IN
 from draftsman.sandbox.gateway.gateway import Gateway, ModelCall
@@ -107,8 +107,8 @@ class _Calls:
         self._probe = probe
 
     async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
-        """Allow each call."""
-        return None
+        """Allow each call of a model that has a price."""
+        return None if estimate.cost_usd is not None else refusal_of(UNPRICED, estimate, "")
 
     async def record(self, call: ModelCall) -> None:
         """Keep a call."""
@@ -179,13 +179,13 @@ async def _talk(
             proxy=proxy,
         ) as process,
     ):
-        await process.send(encode(start))
+        process.post(encode(start))
         async for line in process.lines():
-            message = parse_line(line) if isinstance(line, bytes) else line
+            message = parse_line(line)
             if not isinstance(message, MalformedLine):
                 reply = _reply(message, probe)
                 if reply is not None:
-                    await process.send(encode(reply))
+                    process.post(encode(reply))
         code = await process.wait()
     if not probe.succeeded and not probe.text:
         detail = errors.decode(errors="replace").strip().rpartition("\n")[2]

@@ -23,7 +23,7 @@ from draftsman.agent_runs.policy_check import (
     with_conflicts,
 )
 from draftsman.agent_runs.protocol.agent_messages import ResultMessage
-from draftsman.agent_runs.publication import open_for_job, publish
+from draftsman.agent_runs.publication import agent_pull_request, open_for_job, publish
 from draftsman.agent_runs.session.agent_session import AgentSession
 from draftsman.agent_runs.signed_statement import sign_statement
 from draftsman.agent_runs.validation import failed_work
@@ -333,8 +333,12 @@ class WorkCompletion:
         return await self._to_done(result)
 
     async def _to_done(self, result: dict[str, Any]) -> Done:
-        """Return the outcome with the agent's pull request and without paths of the worker."""
-        if (url := pr_url(result)) is not None:
+        """Return the outcome with the pull request and without paths of the worker."""
+        url = pr_url(result)
+        if url is None:
+            claimed = result["data"].get("pr_url")
+            url = agent_pull_request(self.run, self.plan.repository.source, claimed)
+        if url is not None:
             result["pr_url"] = url
             await self.run.pull_request(url)
             line_delta = result.get("insertions", 0) - result.get("deletions", 0)

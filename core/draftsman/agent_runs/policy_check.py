@@ -19,6 +19,7 @@ from draftsman.agent_runs.policies.code_owners import (
     approval_groups,
 )
 from draftsman.agent_runs.policies.conflicts import BranchConflict, conflict_text
+from draftsman.agent_runs.policies.file_classes import CLASSES
 from draftsman.agent_runs.policies.repo_policy import (
     MAX_NAMED,
     PolicyFinding,
@@ -37,7 +38,8 @@ from draftsman.questions.question import POLICY_KEY, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.repos.repo_catalog import RepoLocation
 
-BINARY: Final = b"\nGIT binary patch\n"
+INCOMPLETE: Final = (b"\nGIT binary patch\n", b"\nrename from ", b"\ncopy from ")
+"""Parts of a patch without the lines of binary files and the targets of moved links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ async def check_policy(
     """Return the decision of the policy in force; raises Failure `limit:RULE` for denied work."""
     policy = await current_policy(run, location)
     patch = await workspace.diff(snapshot)
-    text_patch = await workspace.text_patch(snapshot) if BINARY in patch else b""
+    incomplete = any(part in patch for part in INCOMPLETE)
+    text_patch = await workspace.text_patch(snapshot) if incomplete else b""
     texts = (data.decode("utf-8", "surrogateescape") for data in (patch, text_patch))
     findings = await asyncio.to_thread(policy.decide, *texts)
     if denied := [item for item in findings if item.effect == "deny"]:
@@ -100,7 +103,7 @@ def approvals_of(check: PolicyCheck, branch: str, validation: Validation) -> lis
     """Return the approvals that the work needs before it is published, in this order.
 
     Changed check files are named in the first; they need an approval only if a required command
-    passes because of them.
+    passes because of them, or if they are code.
     """
     groups = check.groups or (ApprovalGroup(()),)
     approvals = []
@@ -108,7 +111,8 @@ def approvals_of(check: PolicyCheck, branch: str, validation: Validation) -> lis
         texts = list(reasons(group.findings))
         if number == 1:
             texts += validation.reasons(names)
-            named = {item.path for item in group.findings if item.rule == "ci"}
+            named = {item.path for item in group.findings if item.rule in CLASSES}
+            named |= {*validation.judging_code, *validation.hiding}
             changed = [path for path in validation.check_files if path not in named]
             if changed and not validation.weakened and texts:
                 texts.append(f"It changes check files: {names(changed)}")

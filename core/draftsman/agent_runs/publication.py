@@ -14,7 +14,7 @@ from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.result_text import change_summary
 from draftsman.deliveries.target import Target
 from draftsman.errors import Failure
-from draftsman.forges.api.connection import forge_of
+from draftsman.forges.api.connection import forge_of, forge_settings
 from draftsman.forges.api.publication import base_branch, open_pull_request
 from draftsman.forges.body import (
     AnsweredQuestion,
@@ -27,6 +27,7 @@ from draftsman.forges.body import (
 )
 from draftsman.forges.forge import Forge
 from draftsman.forges.issue_target import CHANNEL, IssueTarget
+from draftsman.forges.project import is_page_of, web_url_of
 from draftsman.forges.pull_request import PullRequestText, PullState
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Source, Status
@@ -84,6 +85,22 @@ async def open_for_job(
         await _ask_for_merge(run, opened)
     fields = {"pr_url": opened.get("url"), PROBLEM: opened.get("problem")}
     return {name: value for name, value in fields.items() if value}
+
+
+def agent_pull_request(run: WorkerRun, source: str, claimed: object) -> str | None:
+    """Return the page that the agent calls its pull request; None if it is of another repository.
+
+    People follow the link in messages, so that no agent may choose its host.
+    """
+    if not isinstance(claimed, str) or not (url := claimed.strip()):
+        return None
+    at_forge = forge_settings(run.settings, source)
+    repository = web_url_of(source) if at_forge is None else at_forge[2].url
+    if repository is not None and is_page_of(repository, url):
+        return url
+    page = f"a page of {repository}" if repository else "a page: the repository is a folder"
+    run.log.write(f"[ignored] pr_url of the result is not {page}")
+    return None
 
 
 async def _open(

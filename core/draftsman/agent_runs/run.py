@@ -24,6 +24,8 @@ from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.completion import WorkCompletion
 from draftsman.agent_runs.follow_ups import continued_branch, left_to_people
 from draftsman.agent_runs.iteration_plan import BASE, IterationPlan, plan_iteration
+from draftsman.agent_runs.policies.file_classes import classes_of
+from draftsman.agent_runs.policies.repo_policy import names
 from draftsman.agent_runs.policy_check import owners_of_changes
 from draftsman.agent_runs.protocol.agent_messages import ResultMessage
 from draftsman.agent_runs.protocol.codec import encode
@@ -47,6 +49,7 @@ from draftsman.questions.question import BUDGET_KEY, Answered
 from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.sandbox_plan import RunSandbox
+from draftsman.settings.agents import AgentSettings
 from draftsman.version import installed
 
 
@@ -91,6 +94,7 @@ async def _run_iteration(
         return done
     workspace = await _prepare_workspace(plan)
     try:
+        plan = replace(plan, agent=await _with_repo_config(plan, workspace))
         workspace = await workspace.with_sandbox(run.settings.sandbox)
         sandbox = await _record_workspace(plan, workspace)
         session = await _open_session(plan, workspace, usage)
@@ -123,6 +127,24 @@ async def _prepare_workspace(plan: IterationPlan) -> Workspace:
         created_at=run.job.created_at,
         branch=await continued_branch(plan),
     )
+
+
+async def _with_repo_config(plan: IterationPlan, workspace: Workspace) -> AgentSettings:
+    """Return the agent, with its own configuration of the repository if the profile allows it.
+
+    It is that of the base commit: if the earlier work changes the configuration of agents, none is
+    loaded, since the agent could have granted itself permissions.
+    """
+    agent = plan.agent
+    if plan.saved is None or agent.repo_config_name not in plan.saved.profile.agent_config:
+        return agent
+    work = await workspace.bundle_commit()
+    changes = [] if work is None else await workspace.changed_files(work)
+    changed = [file.path for file in changes if "agent_config" in classes_of(file.path)]
+    if changed:
+        plan.run.log_line(f"[configuration of agents not loaded] the work changes {names(changed)}")
+        return agent
+    return agent.with_repo_config()
 
 
 async def _record_workspace(plan: IterationPlan, workspace: Workspace) -> RunSandbox:
@@ -233,7 +255,7 @@ async def _run_program(
         started.set_result(process)
         run.on_heartbeat(process.heartbeat)
         run.on_heartbeat(session.messages.wake)
-        await process.send(encode(start))
+        process.post(encode(start))
         listener = asyncio.create_task(session.listen(process))
         watchers = (
             asyncio.create_task(session.watch_disk(process)),

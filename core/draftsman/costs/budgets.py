@@ -50,6 +50,10 @@ class BudgetState:
         return self.name.partition(":")[0]
 
 
+UNPRICED: Final = BudgetState("price")
+"""Why a call of a model without a price is refused: it would count for nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
     """A budget with its use; `day` is None for a job, and for a budget without a use today."""
@@ -172,7 +176,7 @@ def state_of(action: Mapping[str, Any]) -> BudgetState:
 def refusal_of(state: BudgetState, estimate: CallEstimate, job: str) -> str:
     """Return why a call was refused."""
     if state.outcome == "price":
-        return f"the model {estimate.model} has no price, but a budget is in US dollars"
+        return f'the model {estimate.model} has no price: set [prices."{estimate.model}"]'
     if state.outcome == "call":
         amount = amount_text(state.measure, state.used)
         return f"the call may use {amount}, more than {amount_text(state.measure, state.budget)}"
@@ -182,11 +186,9 @@ def refusal_of(state: BudgetState, estimate: CallEstimate, job: str) -> str:
 def failure_of(state: BudgetState, estimate: CallEstimate) -> Failure | None:
     """Return the failure of a job whose call no answer can allow; None for a question."""
     text = refusal_of(state, estimate, "")
-    if state.outcome == "price":
-        text += "; set its price in [prices]"
-    elif state.outcome == "call":
+    if state.outcome == "call":
         text += f"; the limit is {state.measure} of [budgets.call]"
-    else:
+    elif state.outcome != "price":
         return None
     return budget_failure(text)
 

@@ -74,12 +74,9 @@ def _first_three(names: Sequence[Any]) -> str:
 
 
 def pr_url(result: Mapping[str, Any]) -> str | None:
-    """Return the URL of the pull request in a result or its agent's data."""
-    for table in (result, result.get("data")):
-        url = table.get("pr_url") if isinstance(table, Mapping) else None
-        if isinstance(url, str) and is_link(url.strip()):
-            return url.strip()
-    return None
+    """Return the URL of the pull request in a result; that in the agent's data is a claim only."""
+    url = result.get("pr_url")
+    return url.strip() if isinstance(url, str) and is_link(url.strip()) else None
 
 
 def validation_summary(result: Mapping[str, Any]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from draftsman.errors import UsageError
 from draftsman.repos import repo_url
+from draftsman.text import is_link
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,36 @@ def find_project(forge_url: str, source: str) -> Project | None:
         return None
     takes_token = address.url.startswith(f"{scheme}://")
     return Project(owner, address.name, forge_url, takes_token)
+
+
+def web_url_of(source: str) -> str | None:
+    """Return the URL for people of a repository on a forge that is not configured.
+
+    None for a folder.
+    """
+    address = repo_url.parse(source)
+    if not address.host:
+        return None
+    return f"https://{address.host}/{quote(f'{address.owner}/{address.name}')}"
+
+
+def is_page_of(repository_url: str, url: str) -> bool:
+    """Return whether a URL is a page of the repository with this URL for people.
+
+    Host, port and path are compared without case; a path with `..` may be another repository's.
+    """
+    if not is_link(url) or "\\" in url:
+        return False
+    page = urlsplit(url)
+    repository = urlsplit(repository_url)
+    segments = unquote(page.path).casefold().split("/")
+    own = unquote(repository.path).casefold().split("/")
+    return (
+        page.netloc.casefold() == repository.netloc.casefold()
+        and len(segments) > len(own)
+        and segments[: len(own)] == own
+        and not {".", ".."}.intersection(segments)
+    )
 
 
 def is_project(forge_url: str, path: str, host: str | None, name: str | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -21,7 +21,13 @@ from draftsman.settings.agents import repo_config_names
 from draftsman.settings.hours import LadderChoice
 from draftsman.settings.network import Network, as_json
 from draftsman.settings.policies import PathRule, PolicySettings
-from draftsman.settings.profiles import CommandSettings, FixSettings, ProfileSettings, SetupSettings
+from draftsman.settings.profiles import (
+    REPORT,
+    CommandSettings,
+    FixSettings,
+    ProfileSettings,
+    SetupSettings,
+)
 from draftsman.settings.section import Section
 from draftsman.text import REQUEST_LIMIT, check_size, clean, clean_fields
 
@@ -167,6 +173,10 @@ class RepoProfile(ProfileSettings):
     path_allowlist: tuple[str, ...] | None = Field(None, max_length=1000)
     risky_paths: tuple[str, ...] | None = Field(None, max_length=1000)
     default_skills: tuple[str, ...] = Field((), max_length=100)
+    check_files: Patterns = ()
+    """Files that may decide whether work passes, besides all that are not ordinary."""
+    ordinary_files: Patterns = ()
+    """Files that decide nothing, though they are not ordinary by their name or folder."""
     evidence: EvidenceProfile | None = None
     """How changed tests prove the work; None: they do not have to."""
     policy: PolicySettings | None = None
@@ -263,6 +273,7 @@ def profile(fields: Any) -> RepoProfile:
 MAX_FILE_BYTES: Final = 1024 * 1024
 """Maximum bytes of a file that is read."""
 RUFF: Final = ("{python}", "-P", "-m", "ruff")
+PYTEST: Final = ("python3", "-m", "pytest")
 TARGET: Final = re.compile(r"^([A-Za-z][\w.-]*)[ \t]*::?(?!=)", re.MULTILINE)
 NO_TEST: Final = "no test specified"
 """Text of the test script in a new package.json of npm."""
@@ -303,7 +314,7 @@ def _python(folder: Path) -> dict[str, Any] | None:
         checks.append(CommandSettings(name="types", command=("mypy", "."), required=False))
     tested = any((folder / name).is_dir() for name in ("tests", "test"))
     if "pytest" in tools or tested or (folder / "pytest.ini").is_file():
-        run = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+        run = (*PYTEST, "-q", "-p", "no:cacheprovider", f"--junitxml={REPORT}")
         checks.append(CommandSettings(name="tests", command=run, timeout=900))
     return {"profile_type": "python", "validation_commands": checks, "fix_commands": fixes}
 
@@ -433,164 +444,6 @@ def _json(file: Path) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
-
-
-# Check files: files of a repository that decide whether work on it passes.
-
-
-FOLDERS: Final = (
-    ".buildkite",
-    ".circleci",
-    ".forgejo",
-    ".gitea",
-    ".github/actions",
-    ".github/workflows",
-    ".gitlab",
-    ".husky",
-    ".woodpecker",
-)
-"""Folders of CI and hooks, from the top folder of a repository."""
-CI_NAMES: Final = (
-    ".appveyor.yml",
-    ".drone.yml",
-    ".gitlab-ci.yml",
-    ".pre-commit-config.yaml",
-    ".travis.yml",
-    ".woodpecker.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "codecov.yml",
-    ".codecov.yml",
-    "Jenkinsfile",
-    "sonar-project.properties",
-    "lefthook.yml",
-)
-"""File names, in any folder, of the configuration of CI and hooks."""
-NAMES: Final = (
-    *CI_NAMES,
-    # tests
-    ".coveragerc",
-    ".mocharc*",
-    ".nycrc*",
-    ".rspec",
-    "ava.config.*",
-    "conftest.py",
-    "cypress.config.*",
-    "jest.config.*",
-    "karma.conf.*",
-    "noxfile.py",
-    "phpunit.xml*",
-    "playwright.config.*",
-    "pytest.ini",
-    ".pytest.ini",
-    "tox.ini",
-    "vitest.config.*",
-    "vitest.workspace.*",
-    "sitecustomize.py",
-    "usercustomize.py",
-    # linters, formatters and type checkers
-    ".clang-format",
-    ".clang-tidy",
-    ".editorconfig",
-    ".eslintignore",
-    ".eslintrc*",
-    ".flake8",
-    ".golangci.*",
-    ".mypy.ini",
-    ".prettierignore",
-    ".prettierrc*",
-    ".pylintrc",
-    ".rubocop*.yml",
-    ".ruff.toml",
-    ".rustfmt.toml",
-    ".stylelintrc*",
-    ".yamllint*",
-    "biome.json*",
-    "checkstyle.xml",
-    "clippy.toml",
-    ".clippy.toml",
-    "detekt.yml",
-    "eslint.config.*",
-    "mypy.ini",
-    "phpcs.xml*",
-    "phpstan.neon*",
-    "prettier.config.*",
-    "psalm.xml*",
-    "pylintrc",
-    "pyrightconfig.json",
-    "ruff.toml",
-    "rustfmt.toml",
-    "setup.cfg",
-    "tsconfig*.json",
-    "tslint.json",
-    # builds that define the commands
-    "*.gradle",
-    "*.gradle.kts",
-    "BUILD",
-    "BUILD.bazel",
-    "build.xml",
-    "Cargo.toml",
-    "CMakeLists.txt",
-    "composer.json",
-    "Gemfile",
-    "GNUmakefile",
-    "gradlew",
-    "justfile",
-    "Makefile",
-    "makefile",
-    "mvnw",
-    "package.json",
-    "pom.xml",
-    "pyproject.toml",
-    "Rakefile",
-    "setup.py",
-    "Taskfile.yml",
-)
-"""File names, in any folder, of the configuration of tests, validators and builds."""
-
-INTERPRETERS: Final = ("*sh", "bun", "deno", "node", "perl", "php", "python*", "{python}", "ruby")
-"""Programs whose first argument is a script."""
-
-
-def check_files(paths: Iterable[str], profile: RepoProfile | None = None) -> list[str]:
-    """Return the check files among changed paths, sorted.
-
-    The programs and scripts that the setup and validation commands run are check files, too.
-    """
-    scripts = _scripts(profile) if profile is not None else frozenset[str]()
-    return sorted({path for path in paths if path in scripts or _is_check_file(path)})
-
-
-def is_ci_file(path: str) -> bool:
-    """Return whether a file configures CI, or hooks of git."""
-    return any(path.startswith(f"{folder}/") for folder in FOLDERS) or _has_name(path, CI_NAMES)
-
-
-def _is_check_file(path: str) -> bool:
-    return is_ci_file(path) or _has_name(path, NAMES)
-
-
-def _has_name(path: str, patterns: Iterable[str]) -> bool:
-    name = PurePosixPath(path).name
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _scripts(profile: RepoProfile) -> frozenset[str]:
-    """Return the programs and scripts of the commands, as paths from the top folder."""
-    commands = [item.command for item in profile.setup_commands]
-    commands += [item.command for item in profile.validation_commands]
-    words = map(_script, commands)
-    return frozenset(
-        str(PurePosixPath(profile.path, word)) for word in words if word and word[0] != "/"
-    )
-
-
-def _script(command: Sequence[str]) -> str | None:
-    """Return the program of a command, or the script that its interpreter runs."""
-    program = PurePosixPath(command[0]).name
-    if not any(fnmatchcase(program, pattern) for pattern in INTERPRETERS):
-        return command[0] if "/" in command[0] else None
-    return next((word for word in command[1:] if not word.startswith("-")), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,11 @@ class PriceSettings(Section):
     """Input that was read from a cache. Unset: as input."""
     cache_write: _Price | None = Field(None, examples=[3.75])
     """Input that was written to a cache. Unset: as input."""
+    cache_write_1h: _Price | None = Field(None, examples=[6.0])
+    """Input that was written to a cache for an hour. Unset: twice input, or cache_write if it is
+    more."""
+    tool_call: float = Field(0.05, ge=0, le=1_000)
+    """US dollars for a call of a tool that the provider runs, such as its search of the web."""
     date: datetime.date = Field(examples=[datetime.date(2026, 11, 1)])
     """Day on which the price was looked up."""
     source: str = Field(min_length=1, max_length=500, examples=["the provider's price list"])

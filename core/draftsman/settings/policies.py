@@ -66,7 +66,12 @@ class PolicySettings(Section):
     secrets_allowed_in: _Patterns = ()
     """Paths in which neither is looked for, such as test data."""
     ci: Effect = "ask"
-    """Configuration of CI, and of hooks of git."""
+    """Configuration of CI."""
+    agent_config: Effect = "ask"
+    """Configuration and instructions of coding agents."""
+    developer_machine: Effect = "ask"
+    """What runs on the machines of developers: hooks of git, tasks of editors, containers, scripts
+    of installations."""
     licenses: Effect = "ask"
     """Licenses and notices."""
     migrations: Effect = "allow"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from draftsman.settings.section import Section
+
+REPORT: Final = "{report}"
+"""Part of a command's words that stands for a file outside of the clone, for a report of tests."""
 
 
 class SetupSettings(Section):
@@ -28,6 +31,9 @@ class CommandSettings(Section):
     """Whether its failure fails the validation; otherwise it is reported."""
     timeout: float = Field(300, gt=0)
     """Seconds until it is killed."""
+    report: Annotated[str, Field(max_length=1000)] = ""
+    """Pattern of the reports that it writes in the profile's folder, such as
+    `target/surefire-reports/*.xml`; '' if it has a word with `{report}`, or no report."""
 
 
 class FixSettings(Section):

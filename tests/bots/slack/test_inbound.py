@@ -22,7 +22,7 @@ from draftsman_bots.slack.payloads.payloads import (
     parse_message,
     readable_text,
 )
-from draftsman_bots.slack.people.access import SlackUser
+from draftsman_bots.slack.people.user import SlackUser
 from draftsman_bots.slack.transport.payload_kind import PayloadKind
 from tests.support.cases import cases
 

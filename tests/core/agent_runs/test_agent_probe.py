@@ -10,7 +10,7 @@ from draftsman.agent_runs.agent_probe import AgentProbe, probe_agent
 from draftsman.settings import settings_model
 from draftsman.settings.agents import known_table
 from tests.core.worker.agent_jobs import agent
-from tests.support.fake_model import fake_model
+from tests.support.fake_model import FREE, fake_model
 
 CALL: Final = """
 import urllib.request
@@ -33,7 +33,10 @@ async def probe(code: str, timeout: float = 60, **entries: Any) -> AgentProbe:
 async def test_a_probe_calls_the_model_through_the_gateway() -> None:
     with fake_model([{"text": "ready"}]) as model:
         gateways = {"model": {"provider": "openai", "base_url": model.url}}
-        result = await probe(CALL, gateways=gateways, entry={"gateway": "model"})
+        known: dict[str, Any] = {"gateways": gateways, "entry": {"gateway": "model"}}
+        result = await probe(CALL, prices={"*": FREE}, **known)
+        unpriced = await probe(CALL, **known)
+    assert not unpriced.succeeded
     assert (result.succeeded, result.text) == (True, "ack investigate Reply")
     assert result.tokens == 1020
     assert [call.model for call in result.calls] == ["fake-1"]

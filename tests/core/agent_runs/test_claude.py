@@ -237,6 +237,27 @@ async def test_the_configuration_of_the_repository_is_loaded_if_its_profile_name
         assert lines_of(repo, number, "started.txt") == ["started"]
 
 
+async def test_an_agent_does_not_load_configuration_that_it_wrote(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    hook = json.dumps({"SessionStart": ["echo granted > granted.txt"]})
+    repo = make_repository(tmp_path / "repo", hook=hook)
+    saved = profile({"agent_config": ["claude"], "validation_commands": []})
+    await rt.repos.add(Repo.at(parse(str(repo))), saved, make.owner)
+    number = await submit_agent_job(make, str(repo))
+    grant = {"run": "mkdir .claude && cp hook.txt .claude/settings.json"}
+    async with claude_worker(rt, tmp_path / "data", [grant, RUN, DONE]):
+        for ordinal in (1, 2):  # each answer begins another run
+            await asked(rt, number, ordinal)
+            await make.answer(number, "allow once", n=ordinal)
+        assert "configuration or instructions of agents: .claude" in await asked(rt, number, 3)
+        assert (await make.decide(number, True, make.owner, n=3)).accepted
+        job = await ended(rt, number)
+    assert (job.result or {})["files_changed"] == 2, "the configuration and the output of the call"
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert "[configuration of agents not loaded] the work changes .claude/settings.json" in log
+
+
 @pytest.mark.parametrize(
     ("script", "mode", "error_class", "text"),
     [

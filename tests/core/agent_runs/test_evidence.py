@@ -99,11 +99,12 @@ async def test_each_lie_about_tests_and_checks_is_caught(
             ],
         ]
     ]
-    checks = ".github/workflows/ci.yml, check.sh, setup.cfg"
+    checks = ".github/workflows/ci.yml, check.sh, lib.bin, setup.cfg"
     assert question.text == (
         f"Publish draftsman/D-{number}?"
         " It changes the configuration of CI or code owners: .github/workflows/ci.yml."
         f" Only with the changes of {checks} does this pass: check."
+        " It changes code that decides whether it passes: check.sh."
         " It removes tests: tests/test_gone.sh, tests/test_skipped.sh."
         " It changes tests that fail in their old form: tests/test_gone.sh, tests/test_old.sh,"
         " tests/test_skipped.sh. It adds or changes binary files: lib.bin."
@@ -179,12 +180,12 @@ COVERS = f"""
 {WRITE}
 write({{"code.sh": "value=3 # fixed\\nmore=4\\n", "tests/test_code.sh": {PROVES!r}}})
 if start["iteration"] == 2:
-    write({{"covered": "1"}})
+    write({{"covered.txt": "1"}})
 failed = [item["output"] for item in start["failed"]]
 say("result", summary="fixed", data={{"failed": failed}})
 """
 MEASURE = """
-hits=$(cat covered 2>/dev/null || echo 0)
+hits=$(cat covered.txt 2>/dev/null || echo 0)
 printf 'SF:code.sh\\nDA:1,1\\nDA:2,%s\\nend_of_record\\n' $hits > lcov.info
 """
 
@@ -195,7 +196,9 @@ async def test_the_coverage_of_changed_lines_is_measured_and_has_a_minimum(
     coverage = {"command": ["sh", "-c", MEASURE], "minimum": 80}
     files = {"code.sh": "value=3\n", ".gitignore": "lcov.info\n"}
     evidence = EVIDENCE | {"coverage": coverage}
-    number, _ = await profiled_job(rt, make, tmp_path / "repo", files, evidence=evidence)
+    # the command names it in the report that it writes
+    fields = {"evidence": evidence, "ordinary_files": ["code.sh"]}
+    number, _ = await profiled_job(rt, make, tmp_path / "repo", files, **fields)
     async with agent_worker(rt, tmp_path / "data", COVERS):
         job = await wait_for_end(rt, number)
     text = "code.sh: not covered: 2\n1 of 2 changed lines are covered (50 %); the minimum is 80 %"

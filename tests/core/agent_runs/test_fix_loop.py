@@ -156,7 +156,7 @@ async def test_work_that_passes_by_its_own_checks_alone_needs_an_approval(
         await wait_for_question(rt, number)
         assert (await rt.questions.get(number, 1)).text == (
             f"Publish draftsman/D-{number}? Only with the changes of check.sh, conftest.py does"
-            " this pass: tests."
+            " this pass: tests. It changes code that decides whether it passes: check.sh."
         )
         response = Response(source_event_id="1", decision=True)
         assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
@@ -189,6 +189,10 @@ async def test_setup_with_more_access_than_the_agent_runs_on_the_base(
     offline, _ = await profiled_job(rt, make, tmp_path / "b", files, network=False, **fields)
     async with agent_worker(rt, tmp_path / "data", SETUP):
         for job in (number, offline):
+            await wait_for_question(rt, job)
+            question = await rt.questions.get(job, 1)
+            assert question.text.endswith("code that decides whether it passes: setup.sh.")
+            assert (await make.decide(job, True, make.owner)).accepted
             assert (await wait_for_end(rt, job)).status is S.COMPLETED
     outputs = []
     for job in (number, offline):
@@ -222,6 +226,8 @@ async def test_setup_with_more_access_does_not_see_the_earlier_work_of_the_agent
     files = {"setup.sh": script, ".gitignore": "made\n"}
     number, _ = await profiled_job(rt, make, tmp_path / "repo", files, **fields)
     async with agent_worker(rt, tmp_path / "data", AGAIN):
+        await wait_for_question(rt, number)
+        assert (await make.decide(number, True, make.owner)).accepted
         job = await wait_for_end(rt, number)
     assert job.status is S.COMPLETED, job.last_error
     assert (job.result or {})["summary"] == "echo agent > made|base\n|mine"

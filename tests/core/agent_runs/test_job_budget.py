@@ -16,6 +16,7 @@ from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
+from tests.attacks.catalog import attack
 from tests.core.agent_runs.gateway_agents import provider, with_gateway
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.worker.workers import (
@@ -128,16 +129,20 @@ say("result", summary="done")
     assert job.status is S.COMPLETED, job.last_error
 
 
-async def test_a_budget_in_dollars_needs_the_price_of_the_model(
-    rt: Runtime, make: Factory, tmp_path: Path, provider: FaultyServer
+@attack(
+    "An agent calls a model that has no price, so that a budget in money never ends",
+    surface="quota",
+    with_sandbox="refused before the call; the job fails and names the setting",
+)
+@pytest.mark.parametrize("budget", [{"cost_usd": 5}, {"input_tokens": 10**6}])
+async def test_a_model_without_a_price_is_not_called(
+    rt: Runtime, make: Factory, tmp_path: Path, provider: FaultyServer, budget: dict[str, float]
 ) -> None:
-    number = await job_with_budget(rt, make, tmp_path / "repo", cost_usd=5)
+    number = await job_with_budget(rt, make, tmp_path / "repo", **budget)
     code = CALLS.replace("max_tokens=5", "model='other'")
     configured = with_gateway(rt, tmp_path, provider, code, "off")
     async with running_worker(configured, registry.load({}), leader=False):
         job = await wait_for_end(rt, number)
     assert job.status is S.FAILED
-    assert job.last_error == (
-        "the model other has no price, but a budget is in US dollars; set its price in [prices]"
-    )
+    assert job.last_error == 'the model other has no price: set [prices."other"]'
     assert provider.requests == []

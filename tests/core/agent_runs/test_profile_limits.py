@@ -17,6 +17,7 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
+from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import agent_worker, git, make_repository, submit_agent_job
 from tests.core.worker.workers import (
     event_kinds,
@@ -182,7 +183,7 @@ async def test_work_that_nobody_can_approve_is_not_published(
     rt: Runtime, make: Factory, data: Path
 ) -> None:
     repo = await repository(rt, make, data.parent / "repo", max_files_changed=1)
-    number = await submit_agent_job(make, repo.remote_url, text="a b")
+    number = await submit_agent_job(make, repo.remote_url, text="b.txt c.txt")
     settings = rt.settings.model_copy(update={"people": {}, "groups": {}})
     async with agent_worker(replace(rt, settings=settings), data, WRITES):
         job = await wait_for_end(rt, number)
@@ -203,3 +204,54 @@ say("result", summary="x")
     assert (job.status, branches(data)) == (S.FAILED, "")
     assert "a.bin:2 (AWS Access Key)" in str(job.last_error)
     assert "b.bin:1 (AWS Access Key)" in str(job.last_error)
+
+
+@attack(
+    "An agent gives a link of the repository another target or name, past a rule that denies both",
+    surface="repository",
+    with_sandbox="a link counts as a change of what it points to, also in its new place",
+)
+async def test_a_link_that_is_moved_or_points_elsewhere_is_denied(
+    rt: Runtime, make: Factory, data: Path
+) -> None:
+    code = """
+text = start["request"]["text"]
+if text == "target":
+    os.unlink("link")
+    os.symlink("infra/x", "link")
+else:
+    os.rename("a/deep/link", "link2")
+say("result", summary="x")
+"""
+    policy = {"paths": [{"path": "infra/", "effect": "deny"}]}
+    repo = await repository(rt, make, data.parent / "repo", policy=policy)
+    path = Path(repo.remote_url)
+    (path / "a/deep").mkdir(parents=True)
+    (path / "link").symlink_to("a.txt")
+    (path / "a/deep/link").symlink_to("infra/x")
+    git("add", "-A", cwd=path)
+    git("commit", "-qm", "links", cwd=path)
+    numbers = [await submit_agent_job(make, repo.remote_url, text=x) for x in ("target", "name")]
+    async with agent_worker(rt, data, code):
+        jobs = [await wait_for_end(rt, number) for number in numbers]
+    assert [job.status for job in jobs] == [S.FAILED, S.FAILED]
+    places = [str(job.last_error) for job in jobs]
+    assert "link (infra/, link to infra/x)" in places[0]
+    assert "link2 (infra/, link to infra/x)" in places[1]
+
+
+@attack(
+    "An agent hides thousands of lines from the limits by a NUL at the start of the file",
+    surface="repository",
+    with_sandbox="the lines of text in a binary file count",
+)
+async def test_lines_after_a_nul_count_for_the_limits(
+    rt: Runtime, make: Factory, data: Path
+) -> None:
+    code = """
+open("a.py", "w").write("#\\0\\n" + "x = 1\\n" * 20)
+say("result", summary="x")
+"""
+    job = await job_of(rt, make, data, code, {}, policy={"deny_lines_over": 10})
+    assert (job.status, branches(data)) == (S.FAILED, "")
+    assert "21 lines (deny_lines_over: 10)" in str(job.last_error)

@@ -22,6 +22,7 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.fake.faults import Fault
 from draftsman_testing.outbox import deliveries_of
+from tests.attacks.catalog import attack
 from tests.core.forges.api_contract import COMMITS, ForgeHarness, forge_harness
 from tests.core.worker.agent_jobs import agent_worker, git, submit_agent_job
 from tests.core.worker.workers import (
@@ -76,6 +77,34 @@ async def approve(rt: Runtime, make: Factory, number: int) -> Job:
     response = Response(source_event_id="1", decision=True)
     assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
     return await wait_for_end(rt, number)
+
+
+@attack(
+    "An agent names a page of another host as its pull request, which people then open",
+    surface="input",
+    with_sandbox="it counts only if host and repository are the job's; the log says so",
+)
+async def test_a_pull_request_of_the_agent_is_one_of_its_repository(
+    site: ForgeHarness, rt: Runtime, make: Factory
+) -> None:
+    world = site.fake.world
+    own = f"{world.base}/acme/pay/pull/7"
+    code = """
+open("a.txt", "a").write("two\\n")
+say("result", summary="did it", data={"pr_url": start["request"]["text"]})
+"""
+    await submit(site, rt, make)
+    found = {}
+    async with worker(site, rt, code, pull_requests=False):
+        for url in (own, "https://evil.example/acme/pay/pull/7", f"{world.base}/acme/other/pull/7"):
+            number = await submit_agent_job(make, parse(site.fake.url).url, text=url)
+            found[url] = await wait_for_end(rt, number)
+    assert [job.pr_url for job in found.values()] == [own, None, None]
+    assert (found[own].result or {})["pr_url"] == own
+    [listed] = [item for item in await rt.read_model.jobs() if item.pr_url]
+    assert listed.pr_url == own
+    created = await last_event(rt, found[own].number, "pr_created")
+    assert created.payload == {"pr_url": own, "files_changed": 1, "loc_delta": 1}
 
 
 async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(

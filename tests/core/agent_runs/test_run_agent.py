@@ -23,6 +23,7 @@ from tests.core.worker.agent_jobs import (
     submit_agent_job,
 )
 from tests.core.worker.workers import (
+    event_kinds,
     is_free,
     last_event,
     run_of,
@@ -137,18 +138,17 @@ say("result", summary=f"see {here}/a.txt", data={
 """
 
 
-async def test_a_pull_request_of_the_agent_is_stored_and_its_paths_are_relative(
+async def test_paths_of_a_result_are_relative_and_a_link_to_another_host_is_no_pull_request(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
     job = await done(rt, make, data, repo, PULL)
     url = "https://git.example/acme/pay/pull/7"
     result = job.result or {}
-    assert (result["pr_url"], result["summary"], job.pr_url) == (url, "see a.txt", url)
-    [listed] = await rt.read_model.jobs()
-    assert listed.pr_url == url
+    assert (result.get("pr_url"), result["summary"], job.pr_url) == (None, "see a.txt", None)
     assert result["data"] == {"pr_url": url, "files": [".", "a.txt"], "log": "~/x.log"}
-    created = await last_event(rt, job.number, "pr_created")
-    assert created.payload == {"pr_url": url, "files_changed": 1, "loc_delta": 1}
+    assert "pr_created" not in await event_kinds(rt, job.number)
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number))
+    assert "[ignored] pr_url of the result is not a page: the repository is a folder" in log
 
 
 async def test_work_without_changes_publishes_no_branch(

@@ -32,6 +32,8 @@ PROFILES: Final = [
     ({"policy": "'[]'"}, "repo_profiles_policy_check"),
     ({"network": "'1'"}, "repo_profiles_network_check"),
     ({"agent_config": "'{}'"}, "repo_profiles_agent_config_check"),
+    ({"check_files": "'{}'"}, "repo_profiles_check_files_check"),
+    ({"ordinary_files": "'{}'"}, "repo_profiles_ordinary_files_check"),
     ({"checked_at": "now()"}, "repo_profiles_checked"),
 ]
 TABLES: Final = (REPOS, MAPPINGS, PROFILES)

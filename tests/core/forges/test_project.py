@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from draftsman.forges.checks import CheckState, check_of, overall
-from draftsman.forges.project import Project, find_project
+from draftsman.forges.project import Project, find_project, is_page_of, web_url_of
 from draftsman.settings import settings_model
 from draftsman.settings.forges import ForgeSettings
 from draftsman_bots.forge_kinds.gitea import Gitea
@@ -49,6 +49,31 @@ def test_a_repository_is_matched_by_its_host(
     found = find_project(forge, source)
     assert (found and found.path) == path
     assert (found is not None and found.takes_token) == takes_token
+
+
+@cases(
+    ("source", "url", "own"),
+    [
+        ("https://github.com/acme/pay", "https://github.com/acme/pay/pull/7", True),
+        ("git@github.com:acme/pay.git", "https://GitHub.com/Acme/Pay/pull/7", True),
+        ("https://git.example.org:8443/a/b/c", "https://git.example.org:8443/a/b/c/-/x", True),
+        ("https://github.com/acme/pay", "https://github.com/acme/payment/pull/7", False),
+        ("https://github.com/acme/pay", "https://github.com/acme/pay", False),
+        ("https://github.com/acme/pay", "https://github.com.evil.example/acme/pay/pull/7", False),
+        ("https://github.com/acme/pay", "https://github.com:444/acme/pay/pull/7", False),
+        ("https://github.com/acme/pay", "https://github.com@evil.example/acme/pay/1", False),
+        ("https://github.com/acme/pay", "https://github.com/acme/pay/../../evil/x", False),
+        ("https://github.com/acme/pay", "https://github.com/acme/pay/%2e%2e/%2E%2E/evil", False),
+        ("https://github.com/acme/pay", "https://github.com\\@evil.example/acme/pay/1", False),
+        ("https://github.com/acme/pay", "javascript://github.com/acme/pay/1", False),
+    ],
+)
+def test_a_page_of_a_repository_has_its_host_and_path(source: str, url: str, own: bool) -> None:
+    assert is_page_of(web_url_of(source) or "", url) == own
+
+
+def test_a_folder_has_no_pages() -> None:
+    assert web_url_of("/srv/github.com/acme/pay") is None
 
 
 def test_urls_of_apis_and_of_new_pull_requests() -> None:

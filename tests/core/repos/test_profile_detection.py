@@ -25,7 +25,7 @@ def proposed(folder: Path, files: dict[str, str]) -> tuple[str, Checks]:
 NPM = json.dumps({"scripts": {"test": "jest", "lint": "eslint ."}, "dependencies": {"a": "1"}})
 NEW = json.dumps({"scripts": {"test": 'echo "Error: no test specified" && exit 1'}})
 LINT = ("lint", "{python} -P -m ruff check .")
-PYTEST = ("tests", "python3 -m pytest -q -p no:cacheprovider")
+PYTEST = ("tests", "python3 -m pytest -q -p no:cacheprovider --junitxml={report}")
 MAKE = "CHECK := x\ncheck: all\nall:\n\ntest::\n\techo\n"
 
 

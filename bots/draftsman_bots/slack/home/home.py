@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.questions.question import Question
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.people.access import SlackUser
+    from draftsman_bots.slack.people.user import SlackUser
     from draftsman_bots.slack.transport.dispatcher import EventListener
 
 MAX_SCANNED: Final = 200

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import FileRef
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import MessageEvent
-    from draftsman_bots.slack.people.access import SlackUser
+    from draftsman_bots.slack.people.user import SlackUser
 
 NOT_A_MESSAGE: Final = Reply("")
 """No job of the thread takes messages."""

@@ -30,7 +30,7 @@ from pydantic_core import CoreSchema, core_schema
 from draftsman.jobs.requests.invocation import FileRef
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.mrkdwn import unescape
-from draftsman_bots.slack.people.access import SlackUser
+from draftsman_bots.slack.people.user import SlackUser
 from draftsman_bots.slack.transport.payload_kind import PayloadKind
 
 # Incoming text as its author sees it.

@@ -18,7 +18,8 @@ from draftsman_bots.slack.ephemeral import (
     spoken,
 )
 from draftsman_bots.slack.payloads.payloads import EventPayload, ReplyTarget, Text, at
-from draftsman_bots.slack.people.access import SlackConversation, SlackUser, is_internal
+from draftsman_bots.slack.people.access import SlackConversation, is_internal
+from draftsman_bots.slack.people.user import SlackUser
 from draftsman_bots.slack.records.service import SlackThreads
 
 if TYPE_CHECKING:

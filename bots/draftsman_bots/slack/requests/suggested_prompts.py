@@ -15,7 +15,8 @@ from slack_sdk.errors import SlackApiError
 from draftsman.errors import NotPermitted
 from draftsman.jobs.job import AGENT_TYPE
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.people.access import SlackUser, authorize_person
+from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.people.user import SlackUser
 from draftsman_bots.text import truncate
 
 if TYPE_CHECKING:

@@ -12,6 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.actions.action import Call
+from draftsman.actions.jobs import cancel
+from draftsman.actions.requests import submit
 from draftsman.deliveries.target import parse
 from draftsman.errors import (
     Failure,
@@ -160,7 +163,7 @@ async def cancel_removed_card(
         job = await context.rt.read_model.job(number)
         if job.subject_key == card_subject_key(card) and job.status not in TERMINAL:
             try:
-                await context.rt.job_control.cancel(number, board_actor(board), reason)
+                await cancel(Call(context.rt, board_actor(board)), number, reason)
             except Refused as error:
                 _log.info("D-%s: %s", number, error)
 
@@ -223,7 +226,7 @@ async def _submit(
     may_invoke = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
     actor = by if by is not None and may_invoke else board_actor(board)
     try:
-        submitted = await context.rt.submissions.submit(request, actor)
+        submitted = (await submit(Call(context.rt, actor), request)).value
     except IdempotencyConflict:
         return None
     if files:

@@ -6,7 +6,7 @@ import base64
 import os.path
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final
@@ -15,7 +15,10 @@ from draftsman.agent_runs.changes.diff import file_name, numbered_lines, unquote
 
 _BINARY: Final = re.compile(r"(literal|delta) (\d+)")
 _RENAMES: Final = ("rename from ", "rename to ", "copy from ", "copy to ")
-_LINKS: Final = ("new file mode 120000", "new mode 120000")
+_LINKS: Final = re.compile(r"(?:new file mode|new mode|index [0-9a-f]+\.\.[0-9a-f]+) 120000")
+"""Lines that say that the new version is a link; `index` says it of a link with another target."""
+_TEXT: Final = re.compile(r"[\t -~]{12}")
+"""As many readable characters in a row as encoded or compressed content rarely has."""
 _HEADER: Final = "diff --git "
 
 
@@ -27,8 +30,8 @@ class PatchFile:
     source: str
     added: list[tuple[int, str]] = field(default_factory=list)
     """The added lines, with their numbers in the new version."""
-    removed: int = 0
-    """Number of deleted lines."""
+    removed: list[str] = field(default_factory=list)
+    """The deleted lines."""
     binary: bool = False
     link: bool = False
     """Whether it is a symbolic link, whose content is its target."""
@@ -67,6 +70,15 @@ class PatchFile:
         return data.decode("utf-8", "surrogateescape").split("\n")
 
 
+def text_lines(lines: Iterable[str]) -> int:
+    """Return how many lines of a binary file are text: one NUL makes any file binary to git."""
+    return sum(_is_text(line.replace("\0", "").replace("\t", " ").rstrip("\r")) for line in lines)
+
+
+def _is_text(line: str) -> bool:
+    return bool(line) and (line.isprintable() or _TEXT.search(line) is not None)
+
+
 def patch_files(patch: str) -> list[PatchFile]:
     """Return the files of a patch."""
     return list(_files(patch.split("\n")))
@@ -86,7 +98,7 @@ def _files(lines: list[str]) -> Iterator[PatchFile]:
             file.added.append((number, line[1:]))
             file.size += len(line.encode("utf-8", "surrogateescape"))  # with its line end
         elif kind == "-":
-            file.removed += 1
+            file.removed.append(line[1:])
         elif not kind:
             _read_header(file, line)
     if file is not None:
@@ -118,7 +130,7 @@ def _read_header(file: PatchFile, line: str) -> None:
         file.deleted = True
     elif line.startswith(("GIT binary patch", "Binary files")):
         file.binary = True
-    elif line.startswith(_LINKS):
+    elif _LINKS.fullmatch(line):
         file.link = True
     elif file.binary and not file.size and (match := _BINARY.fullmatch(line)) is not None:
         file.size = int(match[2])

@@ -23,6 +23,8 @@ TIMEOUT: Final = 600.0
 """Default timeout of a git command, in seconds."""
 MAX_OUTPUT: Final = 25 * 1024 * 1024
 """Maximum bytes of a patch or a bundle, as for an artifact."""
+MAX_LISTING: Final = 1024 * 1024 * 1024
+"""Maximum bytes of a list of all files of a commit, or of the contents of some."""
 MAX_ERRORS: Final = 64 * 1024
 INHERITED: Final = re.compile(
     r"(PATH|TMPDIR|SSH_AUTH_SOCK|SSL_CERT_FILE|SSL_CERT_DIR)\Z", re.IGNORECASE
@@ -98,12 +100,15 @@ async def git(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     timeout: float = TIMEOUT,
+    limit: int | None = None,
 ) -> bytes:
-    """Return the standard output of git, at most MAX_OUTPUT bytes.
+    """Return the standard output of git, at most `limit` bytes, MAX_OUTPUT without one.
 
     Raises Failure, with a code if the error is in KNOWN_ERRORS.
     """
-    _, output = await git_status(*arguments, cwd=cwd, env=env, stdin=stdin, timeout=timeout)
+    _, output = await git_status(
+        *arguments, cwd=cwd, env=env, stdin=stdin, timeout=timeout, limit=limit
+    )
     return output
 
 
@@ -114,6 +119,7 @@ async def git_status(
     stdin: bytes = b"",
     timeout: float = TIMEOUT,
     most: int = 0,
+    limit: int | None = None,
 ) -> tuple[int, bytes]:
     """Return the exit code of git, up to `most`, and its standard output.
 
@@ -122,7 +128,7 @@ async def git_status(
     process = await _start((*FLAGS, *arguments), cwd, git_environment() | dict(env or {}))
     try:
         async with asyncio.timeout(timeout):
-            output, errors = await _communicate(process, stdin)
+            output, errors = await _communicate(process, stdin, limit or MAX_OUTPUT)
             code = await process.wait()
     except TimeoutError:
         raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
@@ -209,17 +215,17 @@ async def _start(arguments: tuple[str, ...], cwd: Path, env: dict[str, str]) -> 
         raise git_failure(f"folder {cwd} no longer exists", "folder_gone") from None
 
 
-async def _communicate(process: Process, stdin: bytes) -> tuple[bytes, bytes]:
+async def _communicate(process: Process, stdin: bytes, limit: int) -> tuple[bytes, bytes]:
     if process.stdin is None or process.stdout is None or process.stderr is None:
         raise ValueError("git needs pipes for stdin, stdout and stderr")
     output, errors, _ = await asyncio.gather(
-        _read(process.stdout, MAX_OUTPUT),
+        _read(process.stdout, limit),
         _read(process.stderr, MAX_ERRORS),
         _write(process.stdin, stdin),
     )
-    if len(output) > MAX_OUTPUT:
+    if len(output) > limit:
         raise git_failure(
-            f"more than {MAX_OUTPUT:,} bytes of changes; split the work into smaller jobs",
+            f"more than {limit:,} bytes of changes; split the work into smaller jobs",
             "too_large",
         )
     return output, errors

@@ -18,19 +18,20 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, Self
 
 from draftsman.agent_runs.clones import home_files
-from draftsman.agent_runs.clones.git import COMMITTER, git, git_failure
+from draftsman.agent_runs.clones.git import COMMITTER, MAX_LISTING, git, git_failure, git_status
 from draftsman.agent_runs.clones.mirror import commit_time, fetch_base, open_mirror
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.errors import Failure
 from draftsman.ids import job_name, run_name
+from draftsman.repos.check_files import ChangedFile
 from draftsman.sandbox.run_sandbox import change_owner, open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings.sandbox import SandboxSettings
@@ -49,7 +50,12 @@ def replace_root(value: Any, root: re.Pattern[str], prefix: str) -> Any:
     return value
 
 
-# Commits with the files of two commits, built in a mirror without a working tree.
+# Commits of a mirror without a working tree: their files, and those with the files of two.
+
+
+MAX_READ: Final = 256 * 1024
+"""Maximum bytes of a file of a commit that is read for its settings."""
+GITLINK: Final = b"160000"
 
 
 async def mixed_commit(mirror: Path, commit: str, source: str, paths: Sequence[str]) -> str:
@@ -57,7 +63,7 @@ async def mixed_commit(mirror: Path, commit: str, source: str, paths: Sequence[s
 
     A path that `other` does not have is removed. Raises Failure with origin `git`.
     """
-    listed = await git("ls-tree", "-rz", "--full-tree", source, cwd=mirror)
+    listed = await git("ls-tree", "-rz", "--full-tree", source, cwd=mirror, limit=MAX_LISTING)
     entries = dict(_entry(line) for line in listed.split(b"\0") if line)
     names = [os.fsencode(path) for path in paths]
     removal = b"0 " + b"0" * len(commit) + b"\t"
@@ -78,6 +84,53 @@ async def mixed_commit(mirror: Path, commit: str, source: str, paths: Sequence[s
     message = f"{commit[:12]} with {len(names)} files of {source[:12]}"
     created = await git("commit-tree", tree, "-p", commit, "-m", message, cwd=mirror)
     return created.decode().strip()
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTree:
+    """The files of a commit, by path: the object and its bytes; links and repositories not."""
+
+    mirror: Path
+    entries: dict[str, tuple[str, int]]
+
+    def folders_with(self, name: str) -> list[str]:
+        """Return the folders that have a file of this name; "." for the top folder."""
+        paths = (PurePosixPath(path) for path in self.entries if _name(path) == name)
+        return [str(path.parent) for path in paths]
+
+    async def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Return the contents of the files that it has, of at most MAX_READ bytes each."""
+        found = {path: self.entries[path] for path in paths if path in self.entries}
+        small = {path: sha for path, (sha, size) in found.items() if size <= MAX_READ}
+        if not small:
+            return {}
+        names = "".join(f"{sha}\n" for sha in small.values())
+        output = await git(
+            "cat-file", "--batch", cwd=self.mirror, stdin=names.encode(), limit=MAX_LISTING
+        )
+        contents = {}
+        for path in small:
+            header, _, rest = output.partition(b"\n")
+            size = int(header.rpartition(b" ")[2])
+            contents[path] = rest[:size]
+            output = rest[size + 1 :]
+        return contents
+
+
+async def read_tree(mirror: Path, commit: str) -> CommitTree:
+    """Return the files of a commit of a mirror."""
+    listed = await git("ls-tree", "-rlz", "--full-tree", commit, cwd=mirror, limit=MAX_LISTING)
+    entries = {}
+    for line in filter(None, listed.split(b"\0")):
+        details, _, name = line.partition(b"\t")
+        mode, _, sha, size = details.split()
+        if mode not in {b"120000", GITLINK}:
+            entries[os.fsdecode(name)] = (sha.decode(), int(size))
+    return CommitTree(mirror, entries)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _entry(line: bytes) -> tuple[bytes, bytes]:
@@ -133,7 +186,7 @@ def _artifact_failure(path: str, problem: str) -> Failure:
     return Failure(f"artifact {path[:200]!r} {problem}", origin="agent", code="artifact")
 
 
-GITLINK: Final = re.compile(rb"[^?] 160000 ")
+STAGED_GITLINK: Final = re.compile(rb"[^?] 160000 ")
 """Begins a submodule in the output of `git ls-files -t --stage`."""
 CLONE_CONFIG: Final = "[user]\n\tname = {NAME}\n\temail = {EMAIL}\n[gc]\n\tauto = 0\n"
 SHORTSTAT: Final = re.compile(r"(\d+) (file|insertion|deletion)")
@@ -364,19 +417,37 @@ class Workspace:
         return await self._diff(commit, "--binary", "--full-index")
 
     async def text_patch(self, snapshot: Snapshot) -> bytes:
-        """Return the work as a patch that has the lines of binary files."""
-        return await self._diff(snapshot.commit, "--text")
+        """Return the work as a patch with the lines of binary files and targets of moved links."""
+        return await self._diff(snapshot.commit, "--text", "--no-renames")
 
-    async def changed_paths(self, snapshot: Snapshot) -> list[str]:
-        """Return the files that the work changes; a renamed file counts with both names."""
-        names = await self._diff(snapshot.commit, "--name-only", "-z", "--no-renames")
-        return [os.fsdecode(name) for name in names.split(b"\0") if name]
+    async def changed_files(self, commit: str) -> list[ChangedFile]:
+        """Return the files that a commit of the work changes; a renamed file has both names."""
+        output = await self._diff(commit, "--raw", "-z", "--no-renames", "--abbrev")
+        words = output.split(b"\0")
+        return [
+            ChangedFile(os.fsdecode(path), *details.decode()[1:].split(" ")[:2])
+            for details, path in zip(words[::2], words[1::2], strict=False)
+        ]
 
-    async def changes(self, snapshot: Snapshot) -> dict[str, str]:
-        """Return the files that the work changes, each with `A`, `M`, `T` or `D`."""
-        output = await self._diff(snapshot.commit, "--name-status", "-z", "--no-renames")
-        words = [os.fsdecode(word) for word in output.split(b"\0") if word]
-        return dict(zip(words[1::2], words[::2], strict=True))
+    async def tree(self, commit: str) -> CommitTree:
+        """Return the files of a commit of the mirror."""
+        return await read_tree(self.mirror, commit)
+
+    async def ignored(self, tree: CommitTree, paths: Sequence[str]) -> list[str]:
+        """Return the paths that the ignore files of a tree exclude."""
+        rules = await tree.read([path for path in tree.entries if _name(path) == ".gitignore"])
+        if not rules or not paths:
+            return []
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            for path, text in rules.items():
+                file = Path(folder, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(text)
+            env = {"GIT_DIR": str(self.mirror), "GIT_WORK_TREE": folder}
+            listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
+            options = ("check-ignore", "--no-index", "--stdin", "-z")
+            _, output = await git_status(*options, cwd=Path(folder), env=env, stdin=listed, most=1)
+        return [os.fsdecode(path) for path in output.split(b"\0") if path]
 
     async def has_file(self, commit: str, path: str) -> bool:
         """Return whether a commit of the mirror has a file."""
@@ -442,7 +513,7 @@ class Workspace:
         """Return nested repositories, whose configuration git would read."""
         options = ("-t", "--stage", "--others", "--exclude-standard", "-z")
         files = (await self._run_git("ls-files", *options)).split(b"\0")
-        links = [line.partition(b"\t")[2] for line in files if GITLINK.match(line)]
+        links = [line.partition(b"\t")[2] for line in files if STAGED_GITLINK.match(line)]
         clones = [line[2:-1] for line in files if line.startswith(b"? ") and line.endswith(b"/")]
         return sorted({*links, *clones})
 

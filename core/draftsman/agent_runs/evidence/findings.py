@@ -18,6 +18,7 @@ class FindingKind(StrEnum):
     FLAKY = "flaky"
     REMOVED = "removed"
     OLD_FORM_FAILS = "old_form_fails"
+    NEEDS_CHECK_FILES = "needs_check_files"
     BINARY = "binary"
     NOT_RUN = "not_run"
 
@@ -30,6 +31,7 @@ TEXTS: Final = {
     FindingKind.FLAKY: "is flaky: it passes and fails on the same files",
     FindingKind.REMOVED: "was removed",
     FindingKind.OLD_FORM_FAILS: "as it was on the base commit fails on the work",
+    FindingKind.NEEDS_CHECK_FILES: "passes only with the check files of the work",
     FindingKind.BINARY: "is binary",
     FindingKind.NOT_RUN: "was not run, because too many tests changed",
 }
@@ -37,6 +39,7 @@ REASONS: Final = {
     FindingKind.FLAKY: "Its tests are flaky",
     FindingKind.REMOVED: "It removes tests",
     FindingKind.OLD_FORM_FAILS: "It changes tests that fail in their old form",
+    FindingKind.NEEDS_CHECK_FILES: "Its tests pass only with its own check files",
     FindingKind.BINARY: "It adds or changes binary files",
     FindingKind.NOT_RUN: "Its tests were not run",
 }
@@ -45,8 +48,10 @@ REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """The runs of a test file on a tree: on the `base`, on the `work`, or in its `old` form on it.
+    """The runs of a test file on a tree.
 
+    It is the `base`, the `work`, the work with the test in its `old` form, or the work with its
+    `own` check files.
     `exit_codes` has an entry for each run; None: stopped after its timeout.
     """
 
@@ -156,8 +161,11 @@ def judge(
         ("old", "failed"): FindingKind.OLD_FORM_FAILS,
     }
     findings = []
+    need_own = {run.file for run in runs if run.on == "own" and run.outcome == "passed"}
     for run in runs:
         kind = unexpected.get((run.on, run.outcome))
+        if kind is FindingKind.FAILS_ON_WORK and run.file in need_own:
+            kind = FindingKind.NEEDS_CHECK_FILES
         if run.outcome == "flaky":
             kind = FindingKind.FLAKY
         if kind is not None:

@@ -63,7 +63,12 @@ def statement_lines(predicate: Mapping[str, Any]) -> Iterator[str]:
         checks = " with the check files of the base" if item.get("check_files") == "base" else ""
         yield f"command   {item.get('name')} {state}{checks}: {item.get('command')}"
     for item in (predicate.get("tests") or {}).get("runs", ()):
-        where = {"work": "on the work", "base": "on the base", "old": "in its old form"}
+        where = {
+            "work": "on the work",
+            "base": "on the base",
+            "old": "in its old form",
+            "own": "with the check files of the work",
+        }
         yield f"test      {item.get('file')} {item.get('outcome')} {where.get(item.get('on'))}"
     for item in (predicate.get("tests") or {}).get("findings", ()):
         yield f"finding   {str(item.get('kind')).replace('_', ' ')}: {item.get('file')}"

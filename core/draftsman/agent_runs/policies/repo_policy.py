@@ -10,95 +10,18 @@ The rules, in the order of their findings:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import PurePosixPath
 from typing import Any, Final, Self
 
-from draftsman.agent_runs.changes.patch_files import PatchFile, patch_files
+from draftsman.agent_runs.changes.patch_files import PatchFile, patch_files, text_lines
 from draftsman.agent_runs.policies import secret_scanner
+from draftsman.agent_runs.policies.file_classes import CLASSES, classes_of, classes_of_folder
 from draftsman.formats.amounts import format_size
-from draftsman.repos.repo_profile import FOLDERS, RepoProfile, is_among, is_ci_file
+from draftsman.repos.repo_profile import RepoProfile, is_among
 from draftsman.settings.policies import Effect, PolicySettings
 from draftsman.text import digest
-
-# Classes of files that a policy names: lock files, migrations, configuration of CI, licenses.
-
-
-LOCK_FILES: Final = (
-    "*.lock",
-    "*.lockb",
-    "*.lock.hcl",
-    "*.lockfile",
-    "*-lock.json",
-    "*-lock.yaml",
-    "Package.resolved",
-    "cargo.lock",
-    "go.sum",
-    "npm-shrinkwrap.json",
-    "packages.lock.json",
-)
-"""Names of lock files."""
-MIGRATION_FOLDERS: Final = ("migrations", "db/migrate", "alembic/versions")
-"""Folders of migrations, at any depth."""
-MIGRATION_FILES: Final = re.compile(r"[VUR]\d*[\w.]*__\w.*\.(sql|java|py)")
-"""Names of the migrations of Flyway."""
-LICENSES: Final = re.compile(
-    r"((un)?licen[cs]e|copying|notice|copyright|patents)"
-    r"([-._](agpl|apache|bsd|cc0|epl|gpl|isc|lesser|lgpl|mit|mpl|third.?party)[\w.-]*?)?"
-    r"([.](adoc|html|md|rst|txt))?",
-    re.IGNORECASE,
-)
-"""Names of licenses and notices."""
-
-
-def classes_of(path: str) -> list[str]:
-    """Return the classes of a file, as keys of a policy."""
-    return [name for name, matches in _CLASSES.items() if matches(path)]
-
-
-def classes_of_folder(path: str) -> list[str]:
-    """Return the classes of the files that may be in a folder, or in a folder below it."""
-    below = [f"{path}/{end}/x" for end in _FOLDER_ENDS]
-    return list(dict.fromkeys(name for file in (f"{path}/x", *below) for name in classes_of(file)))
-
-
-def _is_ci(path: str) -> bool:
-    """Return whether a file configures the checks of a repository, or who approves them."""
-    return is_ci_file(path) or PurePosixPath(path).name == "CODEOWNERS"
-
-
-def _is_migration(path: str) -> bool:
-    folder = f"/{PurePosixPath(path).parent}/"
-    inside = any(f"/{name}/" in folder for name in MIGRATION_FOLDERS)
-    return inside or MIGRATION_FILES.fullmatch(PurePosixPath(path).name) is not None
-
-
-def _is_license(path: str) -> bool:
-    name = PurePosixPath(path).name
-    return LICENSES.fullmatch(name) is not None or path.startswith("LICENSES/")
-
-
-def _is_lock_file(path: str) -> bool:
-    return any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in LOCK_FILES)
-
-
-_FOLDER_ENDS: Final = tuple(
-    "/".join(names[start:])
-    for names in (folder.split("/") for folder in (*MIGRATION_FOLDERS, *FOLDERS))
-    for start in range(1, len(names))
-)
-"""Ends of the folders that a class has, such as `workflows`."""
-_CLASSES: Final[Mapping[str, Callable[[str], bool]]] = {
-    "ci": _is_ci,
-    "licenses": _is_license,
-    "migrations": _is_migration,
-    "lock_files": _is_lock_file,
-}
-
 
 KILOBYTE: Final = 1000
 RULES: Final = (
@@ -111,10 +34,7 @@ RULES: Final = (
     "paths",
     "secrets",
     "possible_secrets",
-    "ci",
-    "licenses",
-    "migrations",
-    "lock_files",
+    *CLASSES,
     "large_files",
     "binary_files",
 )
@@ -186,24 +106,32 @@ class RepoPolicy:
     def decide(self, patch: str, text_patch: str = "") -> list[PolicyFinding]:
         """Return the findings about a patch of git, in a fixed order.
 
-        A single NUL makes a file binary. Secrets in binary files are found in `text_patch`, which
-        has their lines; without it, in the whole content of those that the patch has.
+        A single NUL makes a file binary. Lines and secrets of binary files are found in
+        `text_patch`, which has their lines; without it, in the whole content of those that the
+        patch has. `text_patch` names no renames, so that it has the target of a renamed link.
         """
         files = patch_files(patch)
-        findings = set(self._limits(files))
+        texts = patch_files(text_patch)
+        binary = {path: file for file in files if file.binary for path in file.paths}
+        contents: dict[str, list[str]] = {}
+        if not text_patch:
+            contents = {file.path: file.content() or [] for file in files if file.binary}
+        lines = sum(len(file.added) + len(file.removed) for file in files)
+        lines += sum(map(text_lines, contents.values()))
+        findings: set[PolicyFinding] = set()
         for file in files:
             findings.update(self._of_file(file))
-        binary = {file.path: file for file in files if file.binary}
-        for file in patch_files(text_patch):
+        for file in texts:
             if file.path in binary:
+                lines += text_lines([*(text for _, text in file.added), *file.removed])
                 findings.update(self._secrets(file))
-        for file in binary.values() if not text_patch else ():
-            findings.update(self._secrets(file, file.content() or ()))
+            findings.update(self._link(file))
+        for path, content in contents.items():
+            findings.update(self._secrets(binary[path], content))
+        findings.update(self._limits(len(files), lines))
         return sorted(findings, key=_order)
 
-    def _limits(self, files: Sequence[PatchFile]) -> Iterator[PolicyFinding]:
-        count = len(files)
-        lines = sum(len(file.added) + file.removed for file in files)
+    def _limits(self, count: int, lines: int) -> Iterator[PolicyFinding]:
         changed = f"{count:,} files"
         edited = f"{lines:,} lines"
         limits: tuple[tuple[str, Effect, int | None, int, str], ...] = (
@@ -224,18 +152,21 @@ class RepoPolicy:
                 yield PolicyFinding("risky_paths", "ask", path)
             rule = self._path_rule(path)
             if rule is None:
-                yield from self._classes(path)
+                added = (text for _, text in file.added) if path == file.path else ()
+                for name in classes_of(path, added):
+                    yield from self._finding(name, path)
             elif rule[1] != "allow":
                 yield PolicyFinding("paths", rule[1], path, detail=rule[0])
-        if file.linked is not None:
-            yield from self._link(file.path, file.linked)
+        yield from self._link(file)
         if self._path_rule(file.path) is None:
             yield from self._content(file)
         yield from self._secrets(file)
 
-    def _link(self, path: str, target: str) -> Iterator[PolicyFinding]:
+    def _link(self, file: PatchFile) -> Iterator[PolicyFinding]:
         """Yield the findings about a symbolic link: it replaces a folder, or points into one."""
-        for folder in (path, target):
+        path = file.path
+        target = file.linked
+        for folder in () if target is None else (path, target):
             if is_among(f"{folder}/", self.risky_paths):
                 yield PolicyFinding("risky_paths", "ask", path, detail=f"link to {target}")
             rule = self._path_rule(f"{folder}/")
@@ -253,10 +184,6 @@ class RepoPolicy:
             if is_among(path, (rule.path,))
         )
         return next(rules, None)
-
-    def _classes(self, path: str) -> Iterator[PolicyFinding]:
-        for name in classes_of(path):
-            yield from self._finding(name, path)
 
     def _content(self, file: PatchFile) -> Iterator[PolicyFinding]:
         if file.deleted:
@@ -315,6 +242,8 @@ TEXTS: Final = {
     "secrets": "It adds secrets",
     "possible_secrets": "It adds text that may be secret",
     "ci": "It changes the configuration of CI or code owners",
+    "agent_config": "It changes the configuration or instructions of agents",
+    "developer_machine": "It changes what runs on the machines of developers",
     "licenses": "It changes licenses",
     "migrations": "It changes migrations",
     "lock_files": "It changes lock files",

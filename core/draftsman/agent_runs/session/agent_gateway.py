@@ -15,7 +15,7 @@ from draftsman.agent_runs.mcp.run_tools import INSTRUCTIONS, JobTools, RunTools
 from draftsman.agent_runs.protocol.agent_messages import UsageMessage
 from draftsman.agent_runs.session.agent_session import AgentSession
 from draftsman.agent_runs.session.run_socket import Respond
-from draftsman.costs.budgets import CallEstimate, failure_of, refusal_of
+from draftsman.costs.budgets import UNPRICED, CallEstimate, failure_of, refusal_of
 from draftsman.errors import Failure
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.sandbox.gateway.gateway import Gateway, ModelCall
@@ -103,7 +103,8 @@ class _Ledger:
         await session.started.wait()
         if not await session.grace.may_write() or session.is_ending:
             return "the run is ending"
-        state = await session.meter.reserve(call, estimate)
+        is_priced = estimate.cost_usd is not None
+        state = await session.meter.reserve(call, estimate) if is_priced else UNPRICED
         if state.outcome == "reserved":
             return None
         refusal = refusal_of(state, estimate, self._run.job.name)
@@ -115,14 +116,12 @@ class _Ledger:
         return refusal
 
     async def record(self, call: ModelCall) -> None:
-        """Record a call, at no cost without a price of its model; also if the run has parked."""
-        may_write = await self._session.grace.may_write()
-        if call.cost_usd is None and may_write:
-            self._run.log.write(f"[gateway] no price for the model {call.model}: set [prices]")
+        """Record a call, also if the run has parked."""
+        await self._session.grace.may_write()
         usage = UsageMessage(
             input_tokens=call.usage.input,
             output_tokens=call.usage.output,
-            cost_usd=call.cost_usd or 0.0,
+            cost_usd=call.cost_usd,
             model=call.model,
         )
         await self._session.meter.add(usage, call.id)

@@ -1,7 +1,7 @@
 """New and changed tests, run on the base commit and on the work.
 
 base + tests of the work    must fail: the tests notice that the change is missing
-work                        must pass
+work                        must pass, with the check files of the base
 work + tests of the base    should pass: else the change breaks tested behavior
 """
 
@@ -33,38 +33,46 @@ class TestedTree:
     """Files of tests that are run on a commit, in which tests may be those of another commit."""
 
     on: str
-    """`work`, `base` or `old`, the work with the tests of the base."""
+    """`work`, `base`, `old`, the work with the tests of the base, or `own`, the work with its own
+    check files."""
     commit: str
     tests_of: str | None
     files: list[str]
 
 
 async def prove(
-    work: CommittedWork, evidence: EvidenceProfile
+    work: CommittedWork, evidence: EvidenceProfile, judged: str
 ) -> tuple[TestEvidence, CommandResult]:
     """Run the changed tests both ways; return the evidence, and its entry for the validation.
+
+    `judged` is the commit of the work, or that of the work with the check files of the base.
 
     Each run of a file is an event `validation_ran`. A program that is not installed makes the
     entry `missing`.
     """
     workspace = work.workspace
     folder = work.saved.profile.path
-    changes = await workspace.changes(work.snapshot)
-    statuses = {path: status for path, status in changes.items() if _is_in(path, folder)}
+    changes = await workspace.changed_files(work.snapshot.commit)
+    statuses = {file.path: file.status for file in changes if _is_in(file.path, folder)}
     tests = sorted(path for path in statuses if evidence.is_test(path))
     present = [path for path in tests if statuses[path] != "D"]
     before = [path for path in tests if statuses[path] != "A"]
-    shared = [path for path in changes if evidence.is_support(path) or evidence.is_test(path)]
+    shared = [
+        file.path
+        for file in changes
+        if evidence.is_support(file.path) or evidence.is_test(file.path)
+    ]
     head = work.snapshot.commit
     base = work.snapshot.base_sha
-    trees = (
-        TestedTree(on="work", commit=head, tests_of=None, files=present[:MAX_FILES]),
-        TestedTree(on="base", commit=base, tests_of=head, files=present[:MAX_FILES]),
-        TestedTree(on="old", commit=head, tests_of=base, files=before[:MAX_FILES]),
-    )
+    trees = [
+        TestedTree(on="work", commit=judged, tests_of=None, files=present[:MAX_FILES]),
+        TestedTree(on="base", commit=base, tests_of=judged, files=present[:MAX_FILES]),
+        TestedTree(on="old", commit=judged, tests_of=base, files=before[:MAX_FILES]),
+    ]
     runs: list[TestRun] = []
     missing: CommandResult | None = None
-    for tree in trees:
+    while trees:
+        tree = trees.pop(0)
         if not tree.files or missing is not None:
             continue
         commit = tree.commit
@@ -75,6 +83,9 @@ async def prove(
                 tested, result = await _run_file(work, clone, evidence, file=file, on=tree.on)
                 runs.append(tested)
                 missing = result if result.missing else missing
+        if tree.on == "work" and judged != head:
+            failed = [tested.file for tested in runs if tested.outcome == "failed"]
+            trees.append(TestedTree(on="own", commit=head, tests_of=None, files=failed))
     removed = [path for path in tests if statuses[path] == "D"]
     omitted = sorted({*present[MAX_FILES:], *before[MAX_FILES:]})
     proved = judge(runs, removed, await workspace.binaries(work.snapshot), omitted)

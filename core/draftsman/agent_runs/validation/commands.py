@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,15 +16,17 @@ from typing import Any, Final
 from draftsman.agent_runs.agent_choice import profile_network
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.session.quota_tracker import enforce_disk_quota
+from draftsman.agent_runs.validation.test_reports import count_tests
 from draftsman.errors import Failure
 from draftsman.jobs.retries import BUILT_IN
+from draftsman.repos.check_files import module_of
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.settings import Settings
 from draftsman.settings.agents import AgentSettings
 from draftsman.settings.http import HttpSettings
-from draftsman.settings.profiles import CommandSettings, SetupSettings
+from draftsman.settings.profiles import REPORT, CommandSettings, SetupSettings
 from draftsman.settings.quotas import QuotaSettings
 
 KEPT_BYTES: Final = 2000
@@ -37,6 +41,22 @@ QUIET_ENVIRONMENT: Final = {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI
 SUMMARY_LINE: Final = re.compile(
     r"\b\d{1,9} \w{0,100}?(error|failed|failure|file|finding|issue|passed|problem)"
 )
+RUN_MODULE: Final = """\
+import sys
+sys.path[:] = filter(None, sys.path)
+import os, runpy
+sys.argv = sys.argv[1:]
+module = sys.argv[0]
+try:
+    __import__(module.partition(".")[0])
+except ImportError:
+    pass
+sys.path.insert(0, os.getcwd())
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""Runs a module as `python -m`, which is looked for before the tree is on the path."""
+MAX_REPORTS: Final = 2000
+"""Maximum number of reports of a command that are read."""
 NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
 
 OnHeartbeat = Callable[[Callable[[], None]], None]
@@ -54,6 +74,8 @@ class CommandResult:
     required: bool = True
     missing: bool = False
     """Whether its program or Python module is not installed, so that it checked nothing."""
+    tests: int | None = None
+    """Tests that its report has run; None without a report."""
     at: str = ""
     """Time of its end by the worker's clock, in ISO 8601."""
 
@@ -85,7 +107,7 @@ class CommandResult:
             "exit_code": self.exit_code,
             "duration_seconds": round(self.seconds, 3),
             "summary": self.summary,
-        }
+        } | ({} if self.tests is None else {"tests": self.tests})
 
     def as_event(self) -> dict[str, Any]:
         """Return the payload for events."""
@@ -177,8 +199,9 @@ class CommandRunner:
         clock = asyncio.get_running_loop().time
         started = clock()
         output = BoundedOutput()
+        report = self.workspace.home / f"tests-{secrets.token_hex(8)}"
         try:
-            code = await self._run(settings, output)
+            code = await self._run(settings, output, report)
         except Failure as error:
             if error.code != "command_not_found":
                 raise
@@ -195,8 +218,31 @@ class CommandRunner:
             output=output.text(),
             required=getattr(settings, "required", True),
             missing=missing,
+            tests=await self._count_tests(settings, report),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
+
+    async def _count_tests(
+        self, settings: CommandSettings | SetupSettings, report: Path
+    ) -> int | None:
+        """Return how many tests ran by the reports of a command; 0 if it wrote none."""
+        if isinstance(settings, SetupSettings):
+            return None
+        if any(REPORT in word for word in settings.command):
+            paths = [report]
+        elif settings.report:
+            paths = await asyncio.to_thread(self._find, settings.report)
+        else:
+            return None
+        count = 0
+        for path in paths[:MAX_REPORTS]:
+            with suppress(Failure):
+                data = await self.workspace.read_artifact(str(path))
+                count += await asyncio.to_thread(count_tests, data)
+        return count
+
+    def _find(self, pattern: str) -> list[Path]:
+        return sorted((self.workspace.path / self.path).glob(pattern))
 
     async def _is_missing(
         self, settings: CommandSettings | SetupSettings, code: int | None, text: str
@@ -215,11 +261,20 @@ class CommandRunner:
         return await self._run(probe, BoundedOutput()) != 0
 
     async def _run(
-        self, settings: CommandSettings | SetupSettings, output: BoundedOutput
+        self,
+        settings: CommandSettings | SetupSettings,
+        output: BoundedOutput,
+        report: Path | None = None,
     ) -> int | None:
+        """Run a command; `report` is the file of `{report}`, which is outside of the tree."""
         folder = self.workspace.path / self.path
+        sandbox = self.workspace.sandbox
+        words = settings.command
+        if report is not None:
+            inside = str(report) if sandbox is None else sandbox.sandbox_path(report.resolve())
+            words = tuple(word.replace(REPORT, inside) for word in words)
         program = AgentSettings(
-            command=_resolve_program(settings.command, folder),
+            command=_resolve_program(run_module(words), folder),
             env={**QUIET_ENVIRONMENT, **self.env},
             network=self.network if isinstance(settings, SetupSettings) else False,
         )
@@ -233,7 +288,6 @@ class CommandRunner:
                 self.log(line)
 
         lease = self.lease if self.on_heartbeat else settings.timeout + self.lease
-        sandbox = self.workspace.sandbox
         async with (
             open_network_proxy(
                 http=self.http,
@@ -266,6 +320,17 @@ class CommandRunner:
                     return await process.wait()
             except TimeoutError:
                 return None
+
+
+def run_module(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command `python -m MODULE` so that the tree cannot hide the module."""
+    module = module_of(command)
+    if module is None:
+        return command
+    place = command.index("-m")
+    if not {"-I", "-P"}.isdisjoint(command[:place]):
+        return command  # the tree is not on its path at all
+    return (*command[:place], "-c", RUN_MODULE, *command[place + 1 :])
 
 
 def _resolve_program(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:

@@ -20,11 +20,11 @@ NAME: Final = "coverage"
 
 
 async def measure(
-    work: CommittedWork, profile: CoverageProfile, *, required: bool
+    work: CommittedWork, profile: CoverageProfile, commit: str, *, required: bool
 ) -> tuple[Coverage | None, CommandResult]:
-    """Run the coverage command on the work; return the coverage, and its validation entry.
+    """Run the coverage command on a commit of the work.
 
-    None if the command fails or writes no report.
+    Returns the coverage, and its validation entry. None if the command fails or writes no report.
     """
     folder = work.saved.profile.path
     report = str(PurePosixPath(folder, profile.report))
@@ -34,7 +34,7 @@ async def measure(
         required=required and profile.minimum is not None,
         timeout=profile.timeout,
     )
-    if await work.workspace.has_file(work.snapshot.commit, report):
+    if await work.workspace.has_file(commit, report):
         return None, CommandResult(
             name=NAME,
             command=shlex.join(profile.command),
@@ -44,7 +44,7 @@ async def measure(
             " it",
             required=command.required,
         )
-    async with fresh_clone(work, work.snapshot.commit, purpose=NAME) as clone:
+    async with fresh_clone(work, commit, purpose=NAME) as clone:
         result = clone.broken or await clone.run(command)
         await work.run.event("validation_ran", result.as_event(), Owner.WORKER)
         if not result.passed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Final
 
 from draftsman.sandbox.gateway_access import PREFIX, Provider
@@ -39,6 +39,22 @@ _MAX_OUTPUT: Final = (
 )
 _ANSWERS: Final = ("n", "candidateCount", "candidate_count")
 """Numbers of answers to a request, each with the maximum of tokens."""
+DONE: Final = "[DONE]"
+"""Data of the last event of a stream of Chat Completions."""
+_LAST: Final = frozenset(
+    {"message_stop", "response.completed", "response.failed", "response.incomplete"}
+)
+"""Types of the last event of a stream of Messages and Responses."""
+_PROVIDER_CALLS: Final = frozenset(
+    {
+        "code_interpreter_call",
+        "file_search_call",
+        "image_generation_call",
+        "mcp_call",
+        "web_search_call",
+    }
+)
+"""Types of calls of tools that OpenAI runs."""
 MAX_COUNT: Final = 1_000_000_000
 """Maximum tokens of a call."""
 DEFAULT_URLS: Final[Mapping[Provider, str]] = {
@@ -64,33 +80,36 @@ _ERROR_TYPES: Final = {
     404: "not_found_error",
     405: "invalid_request_error",
     413: "request_too_large",
+    429: "rate_limit_error",
 }
 _GOOGLE_STATUSES: Final = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
     502: "UNAVAILABLE",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens of a call. `input` includes those that were read from or written to a cache."""
+    """Tokens of a call. `input` includes those that were read from or written to a cache.
+
+    `cache_write` includes those that are cached for an hour. `tool_calls` are calls of tools that
+    the provider runs, such as its search of the web.
+    """
 
     input: int = 0
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+    cache_write_1h: int = 0
+    tool_calls: int = 0
 
     def merge(self, later: TokenUsage) -> TokenUsage:
         """Return the usage after a later report of the same call, which repeats or adds to it."""
-        return TokenUsage(
-            max(self.input, later.input),
-            max(self.output, later.output),
-            max(self.cache_read, later.cache_read),
-            max(self.cache_write, later.cache_write),
-        )
+        return TokenUsage(*map(max, astuple(self), astuple(later)))
 
 
 def route(provider: Provider, method: str, path: str) -> str | int:
@@ -204,6 +223,35 @@ def reported_model(data: Mapping[str, Any]) -> str | None:
     return version if isinstance(version, str) else None
 
 
+def is_last(data: Mapping[str, Any]) -> bool:
+    """Return whether an event ends its stream: none that reports more can follow it."""
+    if data.get("type") in _LAST:
+        return True
+    delta = data.get("delta")
+    if isinstance(delta, dict) and delta.get("stop_reason"):
+        return True
+    if data.get("choices") == [] and data.get("usage"):  # of Chat Completions
+        return True
+    candidates = data.get("candidates")
+    return any(
+        isinstance(item, dict) and item.get("finishReason")
+        for item in (candidates if isinstance(candidates, list) else ())
+    )
+
+
+def reported_tool_calls(data: Mapping[str, Any]) -> set[str]:
+    """Return the ids of calls of the provider's own tools that a response or an event names."""
+    items: list[object] = [data.get("item")]
+    for part in (data, data.get("response")):
+        output = part.get("output") if isinstance(part, dict) else None
+        items += output if isinstance(output, list) else []
+    return {
+        str(item.get("id") or f"{item['type']} {number}")
+        for number, item in enumerate(items)
+        if isinstance(item, dict) and item.get("type") in _PROVIDER_CALLS
+    }
+
+
 def reported_usage(data: Mapping[str, Any]) -> TokenUsage | None:
     """Return the tokens that a response or an event of its stream reports; None without."""
     for part in (data, data.get("message"), data.get("response")):
@@ -212,22 +260,28 @@ def reported_usage(data: Mapping[str, Any]) -> TokenUsage | None:
     if isinstance(usage := data.get("usageMetadata"), dict):
         sent = _count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount")
         output = _count(usage, "candidatesTokenCount") + _count(usage, "thoughtsTokenCount")
+        output = max(output, _count(usage, "totalTokenCount") - sent)
         return TokenUsage(sent, output, _count(usage, "cachedContentTokenCount"))
     return None
 
 
 def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
+    total = _count(usage, "total_tokens")  # some servers have reasoning in the total only
     if "prompt_tokens" in usage or "completion_tokens" in usage:
         cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
-        output = _count(usage, "completion_tokens")
-        return TokenUsage(_count(usage, "prompt_tokens"), output, cached)
+        sent = _count(usage, "prompt_tokens")
+        return TokenUsage(sent, max(_count(usage, "completion_tokens"), total - sent), cached)
     fresh = _count(usage, "input_tokens")
-    output = _count(usage, "output_tokens")
+    output = max(_count(usage, "output_tokens"), total - fresh if fresh else 0)
     read = _count(usage, "cache_read_input_tokens")
     write = _count(usage, "cache_creation_input_tokens")
+    hour = min(_count(usage.get("cache_creation"), "ephemeral_1h_input_tokens"), write)
+    tools = usage.get("server_tool_use")
+    calls = sum(_count(tools, name) for name in tools) if isinstance(tools, dict) else 0
     if read or write:  # Anthropic's input_tokens excludes both
-        return TokenUsage(fresh + read + write, output, read, write)
-    return TokenUsage(fresh, output, _count(usage.get("input_tokens_details"), "cached_tokens"))
+        return TokenUsage(fresh + read + write, output, read, write, hour, calls)
+    cached = _count(usage.get("input_tokens_details"), "cached_tokens")
+    return TokenUsage(fresh, output, cached, tool_calls=calls)
 
 
 def _count(usage: object, name: str) -> int:

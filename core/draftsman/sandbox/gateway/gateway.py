@@ -5,10 +5,10 @@ from __future__ import annotations
 import hmac
 import json
 import logging
+import math
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -23,39 +23,22 @@ from draftsman.outbound.timeouts import Timeouts
 from draftsman.sandbox.gateway import api_formats
 from draftsman.sandbox.gateway.api_formats import RETURNED_HEADERS, TokenUsage
 from draftsman.sandbox.gateway.http_server import GatewayReply, GatewayRequest
+from draftsman.sandbox.gateway.metering import (
+    BYTES_PER_TOKEN,
+    FREE_CALLS,
+    FREE_PERIOD,
+    FreeCalls,
+    Meter,
+    cost_usd,
+    find_price,
+)
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.llm import GatewaySettings, PriceSettings
-
-# Prices of models.
-
-
-PER: Final = 1_000_000
-"""Tokens that a price is for."""
-
-
-def find_price(prices: Mapping[str, PriceSettings], model: str) -> PriceSettings | None:
-    """Return the price of a model: of its name, else of the longest pattern that matches it."""
-    if model in prices:
-        return prices[model]
-    patterns = [pattern for pattern in prices if fnmatchcase(model, pattern)]
-    return prices[max(patterns, key=lambda item: (len(item), item))] if patterns else None
-
-
-def cost_usd(price: PriceSettings, usage: TokenUsage) -> float:
-    """Return the cost of a call in US dollars."""
-    read = price.input if price.cache_read is None else price.cache_read
-    write = price.input if price.cache_write is None else price.cache_write
-    uncached = max(usage.input - usage.cache_read - usage.cache_write, 0)
-    total = uncached * price.input + usage.output * price.output
-    return (total + usage.cache_read * read + usage.cache_write * write) / PER
-
 
 MAX_MODEL: Final = 200
 """Maximum characters of the name of a model."""
 KEPT_CONNECTIONS: Final = 4
 """Idle connections to the provider that the next calls use."""
-BYTES_PER_TOKEN: Final = 4
-"""For requests, and for responses that report no tokens."""
 DEFAULT_OUTPUT: Final = 4096
 """Output tokens that are reserved for a request without a maximum."""
 _log = logging.getLogger(__name__)
@@ -68,8 +51,7 @@ class ModelCall:
     id: UUID
     model: str
     usage: TokenUsage
-    cost_usd: float | None
-    """None: no price is configured for the model."""
+    cost_usd: float
 
 
 class CallLedger(Protocol):
@@ -101,6 +83,7 @@ class Gateway:
         self._prices = prices
         self._timeouts = Timeouts.of(limits)
         self._ledger = ledger
+        self._free = FreeCalls()
         trusted = [] if settings.base_url is None else [settings.base_url]
         self._client = HttpClient(http, trusted=trusted, keep=KEPT_CONNECTIONS)
 
@@ -125,7 +108,7 @@ class Gateway:
                 await self._refuse(reply, 400, str(error))
                 return
             if estimate is None:
-                await self._forward(call, None, reply)
+                await self._forward_free(call, reply)
             else:
                 await self._forward_metered(call, estimate, reply)
 
@@ -153,17 +136,27 @@ class Gateway:
         reported = api_formats.request_usage_report(path, body)
         data = request.body if reported is body else json.dumps(reported).encode()
         metered = api_formats.is_metered(path)
-        estimate = self._estimate(model, len(data), body) if metered else None
+        estimate = self._estimate(model, data, body) if metered else None
         return HttpCall("POST", url, headers, data), estimate
 
-    def _estimate(self, model: str, size: int, body: Mapping[str, Any]) -> CallEstimate:
+    def _estimate(self, model: str, data: bytes, body: Mapping[str, Any]) -> CallEstimate:
         output = api_formats.max_output(body) or DEFAULT_OUTPUT
         # the dearest kind of input
-        usage = TokenUsage(size // BYTES_PER_TOKEN, output)
-        written = TokenUsage(usage.input, output, 0, usage.input)
+        usage = TokenUsage(len(data) // BYTES_PER_TOKEN, output)
+        hour = usage.input if b'"1h"' in data else 0
+        written = TokenUsage(usage.input, output, 0, usage.input, hour)
         price = find_price(self._prices, model)
         cost = None if price is None else max(cost_usd(price, usage), cost_usd(price, written))
         return CallEstimate(model, usage.input, output, cost)
+
+    async def _forward_free(self, call: HttpCall, reply: GatewayReply) -> None:
+        """Forward a call that counts for nothing, unless there were too many."""
+        if not (seconds := self._free.wait()):
+            await self._forward(call, None, reply)
+            return
+        text = f"more than {FREE_CALLS} calls in {FREE_PERIOD:g} s that list models or count tokens"
+        after = ("retry-after", str(math.ceil(seconds)))
+        await self._refuse(reply, 429, text, [after])
 
     async def _forward_metered(
         self, call: HttpCall, estimate: CallEstimate, reply: GatewayReply
@@ -175,30 +168,36 @@ class Gateway:
             body = api_formats.budget_error(provider, refusal)
             await reply.send_json(api_formats.BUDGET_STATUS[provider], body)
             return
-        meter = _Meter(estimate.model, len(call.body or b""))
+        meter = Meter(estimate, len(call.body or b""))
         try:
             await self._forward(call, meter, reply)
         finally:
-            if meter.answered:
+            if meter.is_billed:
                 await self._record(id, meter)
             else:
                 await self._ledger.release(id)
 
-    async def _forward(self, call: HttpCall, meter: _Meter | None, reply: GatewayReply) -> None:
+    async def _forward(self, call: HttpCall, meter: Meter | None, reply: GatewayReply) -> None:
         """Send the call and stream its response, read by a meter."""
+
+        def leaves() -> None:
+            if meter is not None:
+                meter.left = True
+
         try:
-            async with self._client.stream(call, self._timeouts) as response:
+            async with self._client.stream(call, self._timeouts, leaves=leaves) as response:
                 headers = [
                     (name, response.headers[name])
                     for name in RETURNED_HEADERS
                     if name in response.headers
                 ]
-                await reply.start(response.status, headers)
-                if meter is None or response.status != 200:
-                    await self._send_unmetered(response, reply)
+                if meter is not None and response.status // 100 == 2:
+                    await _stream(response, headers, reply, meter)
                     return
-                meter.answered = True
-                await _stream(response, reply, meter)
+                if meter is not None:
+                    meter.refused = True
+                await reply.start(response.status, headers)
+                await self._send_unmetered(response, reply)
         except Failure as error:
             _log.warning("gateway: %s", error)
             if reply.started:
@@ -212,68 +211,55 @@ class Gateway:
         secret = secret_values.read_secret(key, "API key of the gateway") if key else ""
         await reply.write(secret_values.redact_values(body, secret).encode())
 
-    async def _record(self, id: UUID, meter: _Meter) -> None:
-        usage = meter.total()
-        price = find_price(self._prices, meter.model)
-        cost = None if price is None else cost_usd(price, usage)
-        await self._ledger.record(ModelCall(id, meter.model[:MAX_MODEL], usage, cost))
+    async def _record(self, id: UUID, meter: Meter) -> None:
+        cost = meter.cost_usd(self._prices)
+        await self._ledger.record(ModelCall(id, meter.model[:MAX_MODEL], meter.total(), cost))
 
-    async def _refuse(self, reply: GatewayReply, status: int, message: str) -> None:
+    async def _refuse(
+        self,
+        reply: GatewayReply,
+        status: int,
+        message: str,
+        headers: Iterable[tuple[str, str]] = (),
+    ) -> None:
         body = api_formats.error_body(self._settings.provider, status, message)
-        await reply.send_json(status, body)
+        await reply.send_json(status, body, headers)
 
 
-class _Meter:
-    """The model and the tokens that a response reports; estimated if it reports none."""
+async def _stream(
+    response: OutboundResponse,
+    headers: Iterable[tuple[str, str]],
+    reply: GatewayReply,
+    meter: Meter,
+) -> None:
+    """Send each part of the response as it arrives, and read the tokens from a copy.
 
-    def __init__(self, model: str, sent: int) -> None:
-        self.model = model
-        self._usage = TokenUsage()
-        self.answered = False
-        self._sent = sent
-        self.received = 0
-
-    def total(self) -> TokenUsage:
-        """Return the tokens of the call."""
-        if self._usage != TokenUsage():
-            return self._usage
-        return TokenUsage(self._sent // BYTES_PER_TOKEN, self.received // BYTES_PER_TOKEN)
-
-    def add(self, text: str | bytes) -> None:
-        """Add a body, or the data of an event."""
-        try:
-            data = json.loads(text)
-        except ValueError:
-            return
-        if isinstance(data, dict):
-            self.model = api_formats.reported_model(data) or self.model
-            if (usage := api_formats.reported_usage(data)) is not None:
-                self._usage = self._usage.merge(usage)
-
-
-async def _stream(response: OutboundResponse, reply: GatewayReply, meter: _Meter) -> None:
-    """Send each part of the body as it arrives, and read the tokens from a copy.
-
-    An agent that closes the connection pays for the whole response: its tokens are reported last.
+    An agent that closes the connection, at any time, pays for the whole response: its tokens are
+    reported last.
     """
-    connected = True
+    connected = await _is_sent(reply.start(response.status, headers))
 
     async def forwarded() -> AsyncIterator[bytes]:
         nonlocal connected
         async for chunk in response.chunks():
             meter.received += len(chunk)
-            if connected:
-                try:
-                    await reply.write(chunk)
-                except OSError:
-                    connected = False
+            connected = connected and await _is_sent(reply.write(chunk))
             yield chunk
 
     if response.headers.get("content-type", "").startswith("text/event-stream"):
         async for event in parse_events(forwarded()):
-            meter.add(event.data)
+            meter.add_event(event.data)
     else:
-        meter.add(b"".join([chunk async for chunk in forwarded()]))
+        meter.add_body(b"".join([chunk async for chunk in forwarded()]))
+
+
+async def _is_sent(sending: Coroutine[Any, Any, None]) -> bool:
+    """Send something to the agent; return whether it is still there."""
+    try:
+        await sending
+    except OSError:
+        return False
+    return True
 
 
 def _json_object(body: bytes) -> dict[str, Any]:

@@ -54,11 +54,13 @@ class GatewayReply:
         if data:
             await self._send(h11.Data(data=data))
 
-    async def send_json(self, status: int, body: Any) -> None:
+    async def send_json(
+        self, status: int, body: Any, headers: Iterable[tuple[str, str]] = ()
+    ) -> None:
         """Send a complete response."""
         data = json.dumps(body).encode()
         length = ("content-length", str(len(data)))
-        await self.start(status, (("content-type", "application/json"), length))
+        await self.start(status, (("content-type", "application/json"), length, *headers))
         await self.write(data)
 
     async def end(self) -> None:

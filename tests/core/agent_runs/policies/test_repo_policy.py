@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import random
 import zlib
 from itertools import pairwise
 from pathlib import Path
@@ -195,7 +196,7 @@ def test_a_secret_of_a_known_format_is_found(kind: str, text: str) -> None:
     [
         ("db/migrate", "../tmp/evil", ["migrations"]),
         ("db", "elsewhere", ["migrations"]),
-        (".github", "ci", ["ci"]),
+        (".github", "ci", ["ci", "agent_config"]),
         ("a/b", "../.github/workflows", ["ci"]),
         ("docs/c", "../LICENSE", ["licenses"]),
         ("infra", "/tmp/x", ["paths"]),
@@ -212,6 +213,32 @@ def test_a_link_belongs_to_the_folder_that_it_replaces_or_points_to(
     patch = patch_of(path, target).replace("index 1..2 100644", "new file mode 120000")
     assert [item.rule for item in policy.decide(patch)] == found
     assert policy.decide(patch_of("src/x", target)) == [], "a file of that content"
+
+
+def test_a_link_with_another_target_or_another_name_belongs_to_where_it_points() -> None:
+    """A link that is only renamed has neither mode nor target in git's patch."""
+    policy = policy_of(paths=[{"path": "infra/", "effect": "deny"}])
+    target = patch_of("a", "infra/x", removed=1).replace("100644", "120000")
+    assert rows(policy, target) == [("paths", "deny", "a")]
+    renamed = RENAMED.replace("db/migrations/1.sql", "old/link").replace("old b/1.sql", "link")
+    assert rows(policy, renamed) == []
+    text_patch = patch_of("link", "infra/x").replace("index 1..2 100644", "new file mode 120000")
+    assert [item.place for item in policy.decide(renamed, text_patch)] == [
+        "link (infra/, link to infra/x)"
+    ]
+
+
+def test_lines_of_a_file_with_a_nul_count_and_those_of_an_image_do_not() -> None:
+    policy = policy_of(deny_lines_over=3)
+    binary = "diff --git a/x b/x\nnew file mode 100644\nindex 0..1\nGIT binary patch\n"
+    source = ["\0", "x = 1", "\0y\0 \0=\0 \0é\0", "\tz()", "# \udcff a comment of a person"]
+    assert rows(policy, binary)[:1] == []
+    (finding,) = policy.decide(binary, patch_of("x", *source))
+    assert finding.place == "4 lines (deny_lines_over: 3)"
+    (finding,) = policy.decide(binary, patch_of("x", *source[:3], removed=2))
+    assert finding.place == "4 lines (deny_lines_over: 3)"
+    image = random.Random(1).randbytes(20_000).decode("utf-8", "surrogateescape").split("\n")
+    assert policy_of(deny_lines_over=5).decide(binary, patch_of("x", *image)) == []
 
 
 def test_a_secret_in_a_binary_file_of_a_patch_is_found() -> None:

@@ -25,6 +25,7 @@ RESULT = {
     "files_changed": 1,
     "insertions": 2,
     "deletions": 1,
+    "pr_url": "https://git.example/pr/7",
     "validated": False,
     "validation": [
         {"name": "ruff", "passed": True, "summary": "ok"},
@@ -73,10 +74,9 @@ def test_a_result_without_data_has_no_file() -> None:
     ("result", "url"),
     [
         ({"pr_url": " https://x.org/1 "}, "https://x.org/1"),
-        ({"data": {"pr_url": "http://x.org/2"}}, "http://x.org/2"),
-        ({"data": {"pr_url": "javascript:alert(1)"}}, None),
-        ({"data": {"pr_url": ["https://x.org"]}}, None),
-        ({"data": "https://x.org"}, None),
+        ({"data": {"pr_url": "http://x.org/2"}}, None),
+        ({"pr_url": "javascript:alert(1)"}, None),
+        ({"pr_url": ["https://x.org"]}, None),
         ({}, None),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -50,7 +50,11 @@ ANTHROPIC = sse(
         },
     },
     {"type": "content_block_delta", "delta": {"text": "Hé ☃"}},
-    {"type": "message_delta", "usage": {"output_tokens": 20}},
+    {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn"},
+        "usage": {"output_tokens": 20},
+    },
 )
 CHAT = sse(
     {"choices": [{}]}, {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
@@ -74,12 +78,13 @@ GENERATE = "/v1beta/models/gemini-x"
 GEMINI = sse(
     {"candidates": [], "modelVersion": "gemini-x-1", "usageMetadata": {"promptTokenCount": 12}},
     {
+        "candidates": [{"finishReason": "STOP"}],
         "usageMetadata": {
             "promptTokenCount": 12,
             "cachedContentTokenCount": 8,
             "candidatesTokenCount": 3,
             "thoughtsTokenCount": 4,
-        }
+        },
     },
 )
 
@@ -146,6 +151,7 @@ async def served(
     server: FaultyServer,
     provider: Provider = "anthropic",
     ledger: Ledger | None = None,
+    prices: Mapping[str, PriceSettings] = {"claude-x*": PRICE},
 ) -> AsyncIterator[Peer]:
     """Serve a gateway to the server."""
     settings = GatewaySettings(
@@ -154,7 +160,6 @@ async def served(
         api_key=SecretSettings(env="KEY_OF_TEST"),
     )
     ledger = ledger or Ledger()
-    prices = {"claude-x*": PRICE}
     gateway = Gateway(settings, HttpSettings(), prices, RetryPolicy(), ledger)
     with GatewayAccess(provider, gateway.token, private_network=False) as access:
         variables = access.environment()
@@ -205,7 +210,7 @@ async def test_chat_streams_are_asked_for_their_tokens(server: FaultyServer) -> 
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert json.loads(request.body)["stream_options"] == {"other": 1, "include_usage": True}
     [call] = peer.calls
-    assert (call.model, call.usage, call.cost_usd) == ("gpt-x", TokenUsage(7, 3), None)
+    assert (call.model, call.usage, call.cost_usd) == ("gpt-x", TokenUsage(7, 3), 0)
 
 
 async def test_a_response_in_one_piece_is_metered(server: FaultyServer) -> None:
@@ -285,7 +290,9 @@ async def test_a_cut_response_is_an_error_and_metered(server: FaultyServer) -> N
         with pytest.raises(httpx.RemoteProtocolError):
             await peer.client.post("/v1/messages", json=ASK)
         await asyncio.wait_for(peer.recorded.wait(), 10)
-    assert peer.calls[0].usage == TokenUsage(110, 1, 100, 0)
+    [call] = peer.calls
+    assert (call.usage.input, call.usage.cache_read) == (110, 100)
+    assert call.usage.output > 20, "estimated by its bytes: the end has the report"
 
 
 async def test_an_agent_that_hangs_up_pays_for_the_whole_response(server: FaultyServer) -> None:
@@ -377,6 +384,11 @@ async def test_a_call_that_the_provider_refuses_is_released(server: FaultyServer
     server.routes["/v1/messages"] = answer(b"{}", 529, content_type="application/json")
     async with served(server) as peer:
         assert (await peer.client.post("/v1/messages", json=ASK)).status_code == 529
-        server.routes["/v1/messages"] = b""
+    assert (peer.ledger.released, peer.calls) == ([*peer.ledger.reserved], [])
+
+
+async def test_a_call_that_never_left_is_released(server: FaultyServer) -> None:
+    server.port = 1
+    async with served(server) as peer:
         assert (await peer.client.post("/v1/messages", json=ASK)).status_code == 502
     assert (peer.ledger.released, peer.calls) == ([*peer.ledger.reserved], [])

@@ -16,7 +16,7 @@ from draftsman.sandbox.gateway.api_formats import (
     route,
     upstream_url,
 )
-from draftsman.sandbox.gateway.gateway import cost_usd, find_price
+from draftsman.sandbox.gateway.metering import cost_usd, find_price
 from draftsman.settings.llm import PriceSettings
 
 

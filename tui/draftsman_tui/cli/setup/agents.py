@@ -185,7 +185,7 @@ async def _probe(app: App, name: str, timeout: float) -> dict[str, Any]:
         "text": probe.text,
         "seconds": round(probe.seconds, 3),
         "tokens": probe.tokens,
-        "cost_usd": sum(call.cost_usd or 0 for call in probe.calls),
+        "cost_usd": sum(call.cost_usd for call in probe.calls),
         "models": sorted({call.model for call in probe.calls}),
     }
 
