@@ -17,11 +17,14 @@ from tests.kill.faults import AGENT
 from tests.kill.notifications import OWNER
 from tests.kill.scenarios import leave_clones, waited_for_the_database
 
+VALIDATION: Final = "test -f last.txt && echo '<testsuite><testcase/></testsuite>' > tests.xml"
 VALIDATED: Final = RepoProfile.model_validate(
     {
         "setup_commands": [{"name": "prepare", "command": ["true"]}],
         "budget": {"cost_usd": 1},
-        "validation_commands": [{"name": "there", "command": ["test", "-f", "last.txt"]}],
+        "validation_commands": [
+            {"name": "there", "command": ["sh", "-c", VALIDATION], "report": "tests.xml"}
+        ],
     }
 )
 """Profile of a repository whose work has the file `last.txt`."""

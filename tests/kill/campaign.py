@@ -34,8 +34,9 @@ STARTED: Final = "claim.exchange before"
 LIMITS: Final = {"max_attempts": 100, "max_retries": 100, "base_delay": 0.02, "max_delay": 0.05}
 PATIENCE: Final = 100.0
 """Seconds without a new point after which a campaign counts as stuck."""
-LEASE: Final = 20
-"""Seconds, longer than crashes of the server at the queries of a call, one after the other."""
+LEASE: Final = 60
+"""Seconds, longer than crashes of the server at the queries of a call, one after the other, on a
+busy machine: a worker whose lease ends exits."""
 LEFT: Final = """
 SELECT FROM draftsman.jobs WHERE finished_at IS NULL
  UNION ALL

@@ -128,7 +128,7 @@ def process_methods() -> set[str]:
     public = {name for name in vars(AgentProcess) if not name.startswith("_")}
     return {
         name
-        for name in public - {"send", "close_input", "lines", "chunks", "pid"}
+        for name in public - {"post", "send", "close_input", "lines", "chunks", "pid"}
         if inspect.isroutine(getattr(AgentProcess, name))
     }
 
