@@ -212,7 +212,7 @@ class Probe:
             kind = "nonsense" if isinstance(message, MalformedLine) else message.type
             await self._around(f"agent says {kind}", lambda: hear(talk, process, line))
 
-        AgentProcess.post = told  # type: ignore[method-assign]
+        AgentProcess.post = told  # type: ignore[method-assign, assignment]
         agent_session.AgentSession._receive = heard  # type: ignore[method-assign, assignment]
         for name in kill_points.process_methods():
             self._wrap_method(name)
