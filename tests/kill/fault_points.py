@@ -52,8 +52,6 @@ ELSEWHERE: Final = (
 containers (soak_container.py), and of repositories behind a URL (test_remote.py)."""
 UNRESPONSIVE: Final = {"agent process terminate before", "agent process terminate after"}
 """The fault for an agent that does not park: a killed agent has no time for it."""
-WITHOUT_AGENT: Final = "git workspace.Workspace._clone reset"
-"""Point of a run that continues with the result of an earlier run, whose worker was lost."""
 
 
 PLACES: Final = 2
@@ -232,8 +230,7 @@ def check_phases(at: set[str], campaign: Campaign) -> None:
 
 def check_agents(at: set[str], campaign: Campaign, action: KillAgent) -> None:
     """Fail for a point without fault, and for a message at which no agent was killed."""
-    known = {point for point in reachable(at) if not point.startswith(WITHOUT_AGENT)}
-    check_all_reached(known - UNRESPONSIVE, set(campaign.faulted))
+    check_all_reached(reachable(at) - UNRESPONSIVE, set(campaign.faulted))
     messages = {point for point in at if re.fullmatch("agent says .* before", point)}
     check_all_reached(messages, action.hit)
 
