@@ -22,6 +22,7 @@ OTHERS: Final = (
     "tests.core.formats.test_secret_formats",
     "tests.core.agent_runs.test_pull_requests",
     "tests.core.agent_runs.test_run_socket",
+    "tests.core.sandbox.gateway.test_allowed_requests",
     "tests.core.sandbox.gateway.test_bills",
     "tests.core.sandbox.network_proxy.test_proxy_server",
     "tests.core.sandbox.network_proxy.test_network_runs",

@@ -106,6 +106,10 @@ class _Calls:
     def __init__(self, probe: AgentProbe) -> None:
         self._probe = probe
 
+    async def refuse(self, reason: str) -> None:
+        """Fail: the agent would fail in a job, too."""
+        self._probe.fail(reason)
+
     async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
         """Allow each call of a model that has a price."""
         return None if estimate.cost_usd is not None else refusal_of(UNPRICED, estimate, "")
