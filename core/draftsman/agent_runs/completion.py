@@ -31,7 +31,7 @@ from draftsman.agent_runs.validation.fresh_clone import CommittedWork
 from draftsman.agent_runs.validation.validation import Validation, recorded_validation, validate
 from draftsman.deliveries.result_text import pr_url
 from draftsman.errors import Failure, UsageError
-from draftsman.forges.untrusted_text import inert
+from draftsman.forges.untrusted_text import inert, line
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Mode
 from draftsman.jobs.reserved_names import EVIDENCE, Owner
@@ -44,6 +44,8 @@ NOT_FOUND_EXIT = 127
 NOT_EXECUTABLE_EXIT = 126
 """Exit codes by which the sandbox, like a shell, reports a program that it cannot start."""
 PUBLISH: Final = "agent:publish"
+MAX_SUBJECT: Final = 500
+"""Maximum characters of the first line of a commit's message."""
 MAX_SUMMARY: Final = 20_000
 """Maximum characters of the summary in a commit's message."""
 
@@ -117,9 +119,10 @@ class WorkCompletion:
         name = job.repo_name or ""
         name = f"{job.repo_owner}/{name}" if job.repo_owner else name
         title = job.ticket_title or f"{job.agent or DEFAULT_AGENT} on {Path(name)}"
-        # at the merge, forges act on commits as on pull requests
-        summary = inert(summary, MAX_SUMMARY)
-        return f"{title}\n\n{summary}\n\nMade by draftsman, {job.name}."
+        # at the merge, forges act on commits as on pull requests; git reads the last paragraph
+        # as trailers, which is the worker's
+        texts = (line(title, MAX_SUBJECT), inert(summary, MAX_SUMMARY))
+        return "\n\n".join((*texts, f"Made by draftsman, {job.name}."))
 
     async def _begin_for_messages(self, snapshot: Snapshot) -> bool:
         """Begin another iteration if a person has sent a message that the work does not have."""
