@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from draftsman.agent_runs.agent_choice import DEFAULT_AGENT
+from draftsman.agent_runs.clones.git import git_failure
 from draftsman.agent_runs.clones.open_branches import onto_current_base
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
 from draftsman.agent_runs.iteration import iterations_failure
@@ -78,6 +79,8 @@ class WorkCompletion:
             return await self._open(fields | {"data": answer.data}, validation)
         message = self._commit_message(answer.summary)
         snapshot = await self.workspace.snapshot(message)
+        if snapshot.refused:
+            await self._keep_rest(snapshot)
         if await self._begin_for_messages(snapshot):
             return None
         workspace, snapshot = await self._update_base(snapshot, message)
@@ -124,6 +127,20 @@ class WorkCompletion:
         texts = (line(title, MAX_SUBJECT), inert(summary, MAX_SUMMARY))
         return "\n\n".join((*texts, f"Made by draftsman, {job.name}."))
 
+    async def _keep_rest(self, snapshot: Snapshot) -> NoReturn:
+        """Fail because of paths that git cannot record; patch and checkpoint have the rest."""
+        if snapshot.files_changed:
+            await self.run.patch(await self.workspace.diff(snapshot))
+        await self.session.save_result(snapshot)
+        paths = ", ".join(snapshot.refused)
+        error = git_failure(
+            f"the work has files that cannot be recorded: {paths}; remove or rename them and retry"
+            f" the job, or take the rest of the work with draftsman diff {self.run.job.name}",
+            "tree",
+        )
+        await self.plan.iteration.finish(self.run, "error", error=str(error)[:500])
+        raise error
+
     async def _begin_for_messages(self, snapshot: Snapshot) -> bool:
         """Begin another iteration if a person has sent a message that the work does not have."""
         if not await self.session.misses_messages():
@@ -154,6 +171,8 @@ class WorkCompletion:
             "data": answer.data,
             "files_changed": snapshot.files_changed,
         }
+        if snapshot.left_out:
+            result["left_out"] = list(snapshot.left_out)
         if snapshot.files_changed == 0:
             return await self._report_unchanged(result)
         result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
