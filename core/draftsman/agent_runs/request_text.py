@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from draftsman.formats.hidden_text import visible_text
+from draftsman.jobs.job import Source
 from draftsman.jobs.runs.run import ClaimedJob
-
-MARKDOWN_SOURCES: Final = ("forge", "trello")
-"""Channels whose pages render Markdown; other text is shown as it was written."""
 
 
 def shown_to_people(job: ClaimedJob, text: str) -> str:
-    """Return the part of a text of the job that people see; a note stands for hidden parts."""
-    markdown = job.source in MARKDOWN_SOURCES or "issue" in job.payload
+    """Return the part of a text of the job that people see; a note stands for hidden parts.
+
+    Channels may render Markdown; a terminal and an API show text as it was written.
+    """
+    markdown = job.source not in set(Source) or "issue" in job.payload
     return visible_text(text, markdown=markdown)
