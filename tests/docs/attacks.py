@@ -19,6 +19,7 @@ OTHERS: Final = (
     "tests.core.agent_runs.clones.test_workspace",
     "tests.core.agent_runs.test_job_budget",
     "tests.core.agent_runs.test_profile_limits",
+    "tests.core.forges.test_untrusted_text",
     "tests.core.formats.test_secret_formats",
     "tests.core.agent_runs.test_pull_requests",
     "tests.core.agent_runs.test_run_socket",
