@@ -37,6 +37,7 @@ DATA: Final = {
     "core/draftsman/agent_runs/policies/code_owners.py": "a format and its folder",
     "core/draftsman/agent_runs/evidence/statement.py": "the address of a format",
     "core/draftsman/repos/repo_url.py": "examples of URLs",
+    "core/draftsman/sandbox/gateway/allowed_requests.py": "versions of an API",
     "core/draftsman/sandbox/gateway/api_formats.py": "the name of an API",
     "core/draftsman/sandbox/gateway_access.py": "variables of an API",
 }
