@@ -33,7 +33,7 @@ REACHED: Final[dict[Surface, set[Action[Any, ..., Any]]]] = {
         action for command in DECLARED if (action := command.action or command.ends_in) is not None
     },
     Surface.CONTROLS: {*CONTROLS.values(), *DIALOGS.values(), *FORMS.values()},
-    Surface.WEB: {*question_pages.ACTIONS.values()},
+    Surface.PAGES: {*question_pages.ACTIONS.values()},
     Surface.PROGRAMS: {
         action
         for name, command in leaves()

@@ -75,7 +75,7 @@ class Surface(StrEnum):
     DASHBOARD = "the dashboard"
     CHAT = "texts in chats"
     CONTROLS = "controls of messages"
-    WEB = "the web inbox"
+    PAGES = "pages in a browser"
     PROGRAMS = "tools of programs"
 
 

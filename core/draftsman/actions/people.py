@@ -37,10 +37,10 @@ Account = tuple[ChannelName, str]
 
 
 def parse_account(text: str) -> Account:
-    """Parse `slack:U012ABCDEF` or `forge:github:anna`; raises UsageError."""
+    """Parse `CHANNEL:ID`; raises UsageError."""
     channel, _, id = text.partition(":")
     if not id or not CHANNEL_NAME.fullmatch(channel):
-        raise UsageError(f"{text[:60]!r}: use CHANNEL:ID, such as slack:U012ABCDEF")
+        raise UsageError(f"{text[:60]!r}: use CHANNEL:ID, as draftsman people list shows accounts")
     return channel, id.casefold() if channel == "forge" else id
 
 
@@ -94,12 +94,12 @@ async def unlink(call: Call, account: Account) -> ActionResult[str]:
     return ActionResult(f"unlinked from {person}", person, data=data)
 
 
-# The web inbox: links that sign in, and sessions.
+# Pages in a browser: links that sign in, and sessions.
 
 
 @action(About.ACCOUNT, surfaces=COMMANDS | {Surface.CHAT}, undo="sign out")
 async def sign_in(call: Call, origin: str) -> ActionResult[tuple[str, datetime]]:
-    """Sign in to the web inbox, by a link that works once."""
+    """Sign in to the pages of draftsman, by a link that works once."""
     from draftsman.people.service.browser_sessions import BrowserSessions
 
     token, expires_at = await BrowserSessions(call.rt.db, call.rt.policy).create_link(call.actor)
@@ -113,7 +113,7 @@ async def sign_in(call: Call, origin: str) -> ActionResult[tuple[str, datetime]]
 
 @action(About.ACCOUNT, surfaces=COMMANDS)
 async def sign_out(call: Call, person: str | None, session: int | None = None) -> ActionResult[int]:
-    """End a session of the web inbox, or all sessions of a person."""
+    """End a session in a browser, or all sessions of a person."""
     from draftsman.people.service.browser_sessions import BrowserSessions
 
     service = BrowserSessions(call.rt.db, call.rt.policy)

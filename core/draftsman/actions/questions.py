@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 QuestionRow = tuple[int, int]
 """A question: its job and its number."""
-EVERYWHERE: Final = CHATS | {Surface.WEB}
+EVERYWHERE: Final = CHATS | {Surface.PAGES}
 MAX_SHOWN: Final = 60
 """Characters of an answer or a reason that can still be undone."""
 

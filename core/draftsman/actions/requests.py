@@ -43,7 +43,7 @@ def submitted(job: SubmittedJob, *, is_unique: bool = True) -> ActionResult[Subm
     About.REQUEST,
     label="New job",
     right=Verb.SUBMIT,
-    surfaces=frozenset(Surface) - {Surface.WEB},
+    surfaces=frozenset(Surface) - {Surface.PAGES},
 )
 async def submit(call: Call, request: Invocation) -> ActionResult[SubmittedJob]:
     """Submit a job."""
