@@ -22,7 +22,7 @@ CARD = "c" * 24
 LABEL = "a" * 24
 NOW: Final = datetime(2030, 1, 1, tzinfo=UTC)
 SEEN: Final = [LabelSighting(CARD, LABEL, NOW), LabelSighting("d" * 24, LABEL)]
-EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, EpisodeStage.PENDING, None)
+EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, EpisodeStage.PENDING, None, None, NOW)
 CONFIG: Final = BoardConfig(board_id=BOARD, name="Work", labels={LABEL: LabelRule(name="do")})
 ITEMS: Final = CardChecklist(CARD, MIDDLE, 1, LABEL, {"e" * 24: 1})
 DUE: Final = CardDueDate(CARD, BOARD, None, NOW, None)
