@@ -15,31 +15,38 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
 from draftsman.runtime import Runtime
 from draftsman_bots.conversation.commands import DECLARED
-from draftsman_bots.slack.controls import CONTROLS, DIALOGS
+from draftsman_bots.slack.controls import CONTROLS, DIALOGS, FORMS
 from draftsman_bots.web import question_pages
 from draftsman_testing.factories import Factory
-from draftsman_tui.cli import command_index
 from draftsman_tui.cli.app import ACTIONS_OF
 from draftsman_tui.dashboard.command_table import COMMANDS
 from tests.support.cases import cases
+from tests.support.commands import PROGRAMS, leaves
 
 for module in pkgutil.iter_modules(draftsman.actions.__path__, f"{draftsman.actions.__name__}."):
     import_module(module.name)
-for command in command_index.read().values():
-    import_module(command.module)
 
 REACHED: Final[dict[Surface, set[Action[Any, ..., Any]]]] = {
-    Surface.COMMANDS: {action for actions in ACTIONS_OF.values() for action in actions},
+    Surface.COMMANDS: {action for _, command in leaves() for action in ACTIONS_OF[command]},
     Surface.DASHBOARD: {action for command in COMMANDS for action in command.actions},
-    Surface.CHAT: {command.action for command in DECLARED if command.action is not None},
-    Surface.CONTROLS: {*CONTROLS.values(), *DIALOGS.values()},
-    Surface.PAGES: {*question_pages.ACTIONS.values()},
+    Surface.CHAT: {
+        action for command in DECLARED if (action := command.action or command.ends_in) is not None
+    },
+    Surface.CONTROLS: {*CONTROLS.values(), *DIALOGS.values(), *FORMS.values()},
+    Surface.WEB: {*question_pages.ACTIONS.values()},
+    Surface.PROGRAMS: {
+        action
+        for name, command in leaves()
+        if name.partition(" ")[0] in PROGRAMS
+        for action in ACTIONS_OF[command]
+    },
 }
 ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {
     "job.pause": ("noon",),
     "job.tell": ("use the v2 API",),
     "job.move": ("top",),
     "job.priority": (5,),
+    "job.revise": (None,),
 }
 """The required arguments of actions on jobs."""
 each_action = pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)

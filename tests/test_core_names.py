@@ -32,12 +32,12 @@ GENERAL: Final = {"forge", "forges", "tidy"}
 DATA: Final = {
     "core/draftsman/agents/acp.py": "differences between the programs of a protocol",
     "core/draftsman/settings/": "examples and explanations of the configuration",
-    "core/draftsman/log.py": "formats of tokens",
-    "core/draftsman/agent_runs/policies/secret_scanner.py": "formats of tokens",
+    "core/draftsman/formats/secret_formats.py": "formats of tokens",
     "core/draftsman/agent_runs/policies/file_classes.py": "files of services and agents",
     "core/draftsman/agent_runs/policies/code_owners.py": "a format and its folder",
     "core/draftsman/agent_runs/evidence/statement.py": "the address of a format",
     "core/draftsman/repos/repo_url.py": "examples of URLs",
+    "core/draftsman/sandbox/gateway/allowed_requests.py": "versions of an API",
     "core/draftsman/sandbox/gateway/api_formats.py": "the name of an API",
     "core/draftsman/sandbox/gateway_access.py": "variables of an API",
 }

@@ -186,4 +186,6 @@ async def test_an_action_finds_no_hidden_job(
     call = Call(rt.seen_by(people.olga), people.olga)
     with pytest.raises(NotFound, match=f"D-{job}"):
         await action(call, row, *ARGUMENTS.get(key, ()))
+    with pytest.raises(NotFound, match=f"D-{job}"):
+        await action.asked(call, row)
     assert (await rt.read_model.job(job)).status is Status.WAITING_FOR_INPUT

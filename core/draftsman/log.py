@@ -22,6 +22,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from draftsman.formats.invisible import escape_invisible
+from draftsman.formats.secret_formats import hide_secrets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,39 +65,13 @@ def keys(**values: Unpack[LogFields]) -> LogFields:
     return values
 
 
-HIDDEN = "***"
-_KEY_NAMES = r"(?:password|passwd|pwd|secret|token|api[_-]?key|consumer_key|(?<=[?&])key)"
-_VALUE = r"""(?:"[^"]{0,512}"|'[^']{0,512}'|[^\s"'&,;]{1,512})"""
-_QUOTED = r"""(?:"[^"]{0,512}"|'[^']{0,512}'|[0-9]{1,512})"""
-# Every repetition is bounded, so that a hostile line of a megabyte does not take quadratic time.
-_SECRETS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@'\"]{0,128}:)[^\s\"]{1,512}(?=@)",
-        rf"({_KEY_NAMES}\s{{0,3}}=\s{{0,3}}){_VALUE}",
-        # a key of JSON or of Python's repr; not `cannot open '/etc/passwd': no such file`
-        rf"(([\"'])[\w.-]{{0,64}}?{_KEY_NAMES}\2\s{{0,3}}:\s{{0,3}}){_QUOTED}",
-        r"(\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[a-z]{1,20}\s{1,3})?)[^\s\"',]{1,4096}",
-        r"(\bbearer\s{1,3})[\w.~+/=-]{8,4096}",
-        r"(\b(?:xox[a-z](?:\.xox[a-z])?-|xapp-|gh[pousr]_|github_pat_|glpat-))[\w-]{8,512}",
-        r"(\bsk-)[\w-]{16,512}",
-        # upper case only: `attachment_payload_limit_exceeded` is an error code
-        r"(\b(?-i:AT(?:TA|ATT)))[\w=-]{16,512}",
-        r"(\bhooks\.slack\.com/)[\w/-]{1,512}",
-        r"(/tokens/)[^/\s?'\"]{8,512}",
-    )
-)
-
-
 def redact(text: str) -> str:
     """Return `text` with secrets replaced by `***`.
 
     Recognizes passwords in URLs and connection strings, values of keys named after secrets,
-    Authorization headers, and the token formats of chats, Git hosts and model providers.
+    Authorization headers, and the formats of tokens that the rule `secrets` of a policy finds.
     """
-    for pattern in _SECRETS:
-        text = pattern.sub(rf"\g<1>{HIDDEN}", text)
-    return text
+    return hide_secrets(text)
 
 
 def redact_values(value: Any) -> Any:

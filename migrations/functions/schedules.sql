@@ -51,7 +51,7 @@ BEGIN
         IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND
             (NEW.template, NEW.params, NEW.request, NEW.created_by)
             IS DISTINCT FROM (OLD.template, OLD.params, OLD.request, OLD.created_by)) THEN
-            IF NEW.created_by IS DISTINCT FROM person THEN
+            IF NEW.created_by IS DISTINCT FROM person OR NOT draftsman.has_role(person, 'invoker') THEN
                 PERFORM draftsman.deny_access('schedules.author', jsonb_build_object(
                             'author', NEW.created_by));
             END IF;

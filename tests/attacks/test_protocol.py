@@ -15,7 +15,7 @@ from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import agent_worker, git, make_repository, submit_agent_job
-from tests.core.worker.workers import wait_for_end, wait_for_question
+from tests.core.worker.workers import last_event, wait_for_end, wait_for_question
 
 S = Status
 EDIT = 'open("a.txt", "w").write("changed\\n")\n'
@@ -59,6 +59,67 @@ async def patch_of(rt: Runtime, job: int, run: int | None = None) -> str | None:
     """Return the patch of a run, or of the job."""
     artifact = await rt.changes.patch(job, run)
     return None if artifact is None else (await rt.checkpoints.content(artifact)).decode()
+
+
+# --- lines that hang a run ---
+
+
+FLOOD = 60_000
+"""Lines of ordinary output, with more bytes of refusals than are buffered for an agent."""
+
+
+@attack(
+    "An agent writes ordinary output on standard output and does not read",
+    surface="protocol",
+    with_sandbox="refusals that it does not read are dropped; the run ends with its result",
+)
+async def test_ordinary_output_does_not_hang_a_run(rt: Runtime, make: Factory, repo: Path) -> None:
+    code = f"""
+print("\\n".join(f"step {{n}} of the build" for n in range({FLOOD})), flush=True)
+print("x" * 2**20 + "x", flush=True)
+"""
+    job = await run_to_end(rt, make, repo, code + RESULT)
+    assert job.status is S.COMPLETED, job.last_error
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number))
+    assert log.count("\n") == 101
+    assert f"[refused] {FLOOD - 99:,} more lines that are no messages" in log
+
+
+@attack(
+    "An agent asks for replies and does not read them",
+    surface="protocol",
+    with_sandbox="its run is stopped, and its job fails: `quota:unread`",
+)
+async def test_replies_that_are_not_read_end_the_run(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = """
+for n in range(40_000):
+    print(json.dumps({"type": "log", "id": f"{n}-" + "x" * 180, "text": ""}))
+sys.stdout.flush()
+"""
+    job = await run_to_end(rt, make, repo, code + RESULT)
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT"), job.last_error
+    assert "does not read its replies" in (job.last_error or "")
+
+
+@attack(
+    "An agent sends half of a surrogate pair, a text cut in an emoji",
+    surface="protocol",
+    with_sandbox="it is replaced, and the message is stored",
+)
+async def test_half_of_a_surrogate_pair_does_not_hang_a_run(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = """
+say("event", id="1", kind="cut", payload={"text": "a\\ud83d"})
+heard.append(hear())
+"""
+    job = await run_to_end(rt, make, repo, code + RESULT)
+    assert job.status is S.COMPLETED, job.last_error
+    assert (job.result or {})["data"]["heard"] == [{"type": "ack", "id": "1"}]
+    event = await last_event(rt, job.number, "agent.cut")
+    assert event.payload == {"text": "a\ufffd"}
 
 
 # --- steps and keys ------------------------------------------------------------------------------

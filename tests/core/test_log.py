@@ -16,7 +16,8 @@ from typing import Literal
 
 import pytest
 
-from draftsman.log import HIDDEN, keys, redact, setup
+from draftsman.formats.secret_formats import HIDDEN
+from draftsman.log import keys, redact, setup
 from draftsman.settings.log import LogSettings
 from tests.support.cases import cases
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.actions import jobs, questions
+from draftsman.actions import changes, jobs, people, questions, requests, schedules
 from draftsman.schedules.phrases import FIRST_WORDS
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ class Command:
     """Whether it works without the name of a job or question everywhere."""
     aliases: tuple[str, ...] = ()
     action: Action[Any, ..., Any] | None = None
-    """The action that it takes."""
+    """The action that it takes, on a job or a question."""
+    ends_in: Action[Any, ..., Any] | None = None
+    """The action of a command that has a way of its own, such as a request."""
 
     def usage(self, surface: Surface, call: str = "/draftsman") -> str:
         """Return how it is written in a channel: `/draftsman tell D-142 TEXT`.
@@ -82,7 +84,7 @@ def of_action(action: Action[Any, ..., Any], surfaces: frozenset[Surface] = EVER
     return Command(
         name=action.name,
         about=About(action.about),
-        argument=action.arguments,
+        argument=action.takes.usage,
         help=action.help,
         surfaces=surfaces,
         action=action,
@@ -90,13 +92,21 @@ def of_action(action: Action[Any, ..., Any], surfaces: frozenset[Surface] = EVER
 
 
 DECLARED: Final = (
-    Command("fix", About.REQUEST, "TEXT", "Make the requested change.", surfaces=REQUESTS_TAKEN),
+    Command(
+        "fix",
+        About.REQUEST,
+        "TEXT",
+        "Make the requested change.",
+        surfaces=REQUESTS_TAKEN,
+        ends_in=requests.submit,
+    ),
     Command(
         "investigate",
         About.REQUEST,
         "TEXT",
         "Look and change nothing.",
         surfaces=REQUESTS_TAKEN,
+        ends_in=requests.submit,
     ),
     Command(
         "status",
@@ -113,6 +123,7 @@ DECLARED: Final = (
     of_action(jobs.resume),
     of_action(jobs.cancel),
     of_action(jobs.retry, SLACK_ONLY),
+    of_action(changes.merge),
     of_action(questions.answer),
     of_action(questions.approve),
     of_action(questions.deny),
@@ -127,6 +138,7 @@ DECLARED: Final = (
         "Open the form of a template, or submit its job.",
         surfaces=SLACK_ONLY,
         aliases=("run",),
+        ends_in=schedules.run_template,
     ),
     Command(
         "every",
@@ -136,17 +148,27 @@ DECLARED: Final = (
         " TEXT.",
         surfaces=SLACK_ONLY,
         aliases=tuple(sorted(FIRST_WORDS - {"every"})),
+        ends_in=schedules.add,
     ),
     Command("schedules", About.NOTHING, "[TEXT]", "List schedules.", surfaces=SLACK_ONLY),
     Command(
         "link",
         About.NOTHING,
         "",
-        "Link your account to a person in the configuration.",
+        people.create_link_code.help,
         Access.EVERYBODY,
         SLACK_ONLY,
+        ends_in=people.create_link_code,
     ),
-    Command("web", About.NOTHING, "", "Sign in to the web inbox.", Access.PERSON, SLACK_ONLY),
+    Command(
+        "web",
+        About.NOTHING,
+        "",
+        people.sign_in.help,
+        Access.PERSON,
+        SLACK_ONLY,
+        ends_in=people.sign_in,
+    ),
     Command("help", About.NOTHING, "", "Show this help.", Access.EVERYBODY),
 )
 COMMANDS: Final = {

@@ -263,7 +263,7 @@ async def act(
     Raises DraftsmanError, except for an answer that does not count.
     """
     actor = await conversation.actor()
-    arguments = action.parse(text) if action.parse is not None else {}
+    arguments = action.takes.parse(text)
     try:
         call = Call(conversation.rt.seen_by(actor), actor, key)
         result = await action.run(call, row, **arguments, **options)

@@ -6,6 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.actions.action import Call
+from draftsman.actions.jobs import tell
+from draftsman.actions.requests import submit
 from draftsman.deliveries.target import parse
 from draftsman.errors import CORRECTABLE, IdempotencyConflict, RejectedField, UsageError
 from draftsman.forges.forge_event import MAX_ISSUE, EventKind, plain
@@ -52,7 +55,7 @@ async def request_job(context: EventContext, comment: ParsedText | None = None) 
         issue = await context.discussion.issue()
         pinned = _as_labeled(context.event, issue)
         request = await _request(context, repo, pinned, comment)
-        submitted = await context.rt.submissions.submit(request, actor)
+        submitted = (await submit(Call(context.rt, actor), request)).value
     except CORRECTABLE as error:
         await reply_without_job(context, str(error))
         return "refused"
@@ -84,7 +87,8 @@ async def _follow_up(context: EventContext, actor: Actor, comment_text: str) -> 
         return None
     number = jobs[0].number
     try:
-        sent = await context.rt.messages.send(number, actor, comment_text, event=context.key[-500:])
+        call = Call(context.rt, actor, context.key[-500:])
+        sent = await tell(call, number, comment_text)
     except CORRECTABLE as error:
         await reply(context, number, str(error))
         return "refused"

@@ -5,6 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from draftsman.actions.action import Call
+from draftsman.actions.people import digest
+from draftsman.actions.requests import submit
+from draftsman.attention.digests import OFF
 from draftsman.errors import CORRECTABLE, IdempotencyConflict
 from draftsman.ids import job_name
 from draftsman.people.actor import Actor
@@ -61,7 +65,7 @@ class MailHandler:
             return await self._request(mail, actor, str(template), text)
         if topic.job:
             return await self._answer(mail, actor, topic, text)
-        await self._rt.digests.choose("off", actor)
+        await digest(Call(self._rt, actor), None, OFF)
         await self._channel.reply(mail, "You get no more digests.")
         return "unsubscribed"
 
@@ -110,7 +114,7 @@ class MailHandler:
             request = await self._rt.templates.request(
                 template, params, event=mail.key, notify=(f"{NAME}:{mail.sender}",)
             )
-            submitted = await self._rt.submissions.submit(request, actor)
+            submitted = (await submit(Call(self._rt, actor), request)).value
         except IdempotencyConflict:
             return "submitted before"
         except CORRECTABLE as error:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.actions import jobs, questions, rules, schedules
-from draftsman.actions.action import About
+from draftsman.actions import jobs, questions, requests, rules, schedules
+from draftsman.actions.action import About, name_of
 from draftsman.errors import NotFound, UsageError
-from draftsman.ids import job_name
 from draftsman.questions.question import QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import Block, button
@@ -40,6 +39,13 @@ DIALOGS: Final[dict[str, Action[Any, ..., Any]]] = {
     ids.DENY: questions.deny,
 }
 """The actions of controls that open a dialog for their text."""
+FORMS: Final[dict[str, Action[Any, ..., Any]]] = {
+    ids.NEW_JOB: requests.submit,
+    ids.REVISE: requests.revise,
+    ids.TEMPLATE: schedules.run_template,
+    ids.ADD_SCHEDULE: schedules.add,
+}
+"""The actions of controls that open a form, or confirm what one has."""
 ABOUT: Final[dict[str, str]] = {
     **{kind: action.about for kind, action in (CONTROLS | DIALOGS).items()},
     ids.REVISE: About.JOB,
@@ -52,7 +58,7 @@ _IDS: Final = {action: kind for kind, action in CONTROLS.items()}
 
 def job_button(action: Action[int, ..., Any], job: int, suffix: str = "") -> Block:
     """Return the button of an action on a job; `suffix` makes its id unique in a view."""
-    return _button(action, job_name(job), ids.job_value(job), suffix)
+    return _button(action, job, ids.job_value(job), suffix)
 
 
 def schedule_button(action: Action[str, ..., Any], schedule: Schedule) -> Block:
@@ -60,8 +66,9 @@ def schedule_button(action: Action[str, ..., Any], schedule: Schedule) -> Block:
     return _button(action, schedule.name, ids.schedule_value(schedule.id), f":{schedule.id}")
 
 
-def _button(action: Action[Any, ..., Any], name: str, value: str, suffix: str) -> Block:
-    confirm = f"{action.question.format(name)} {action.consequence}" if action.destroys else None
+def _button(action: Action[Any, ..., Any], row: Any, value: str, suffix: str) -> Block:
+    question = action.question.format(name_of(action.about, row))
+    confirm = f"{question} {action.consequence}" if action.destroys else None
     style = "danger" if action.destroys else None
     return button(action.label, f"{_IDS[action]}{suffix}", value, style=style, confirm=confirm)
 

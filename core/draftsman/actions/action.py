@@ -6,11 +6,13 @@ A front end says how it asks for the arguments and for a confirmation, never wha
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 
-from draftsman.errors import CommandHint
+from draftsman.errors import CommandHint, Refused
+from draftsman.formats.amounts import counted
+from draftsman.ids import job_name, question_name
 from draftsman.people import visibility
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ MAX_NAMED: Final = 5
 class About(StrEnum):
     """What an action changes."""
 
+    REQUEST = "request"
     JOB = "job"
     QUESTION = "question"
     QUEUE = "queue"
@@ -42,7 +45,27 @@ class About(StrEnum):
     REPO = "repository"
     BOARD = "board"
     ACCOUNT = "account"
+    PERSON = "person"
     SYSTEM = "system"
+
+
+NAMES: Final[Mapping[About, Callable[[Any], str]]] = {
+    About.JOB: job_name,
+    About.QUESTION: lambda row: question_name(*row),
+    About.QUEUE: lambda name: f"queue {name!r}",
+    About.GROUP: lambda name: f"group {name!r}",
+    About.DELIVERY: lambda rows: counted(len(rows), "delivery", "deliveries"),
+    About.REPO: lambda repo: f"repository {repo.full_name}",
+    About.BOARD: lambda board: f"board {board.name}",
+    About.ACCOUNT: lambda account: f"account {':'.join(account)}",
+}
+"""How a row is named in the words of its actions; others as `schedule nightly`."""
+
+
+def name_of(about: About, row: Any) -> str:
+    """Return the name of a row in questions, prompts and results."""
+    name = NAMES.get(about)
+    return f"{about} {row}" if name is None else name(row)
 
 
 class Surface(StrEnum):
@@ -52,27 +75,40 @@ class Surface(StrEnum):
     DASHBOARD = "the dashboard"
     CHAT = "texts in chats"
     CONTROLS = "controls of messages"
-    PAGES = "pages in a browser"
+    WEB = "the web inbox"
+    PROGRAMS = "tools of programs"
+
+
+TERMINALS: Final = frozenset({Surface.COMMANDS, Surface.DASHBOARD})
+TEXTS: Final = TERMINALS | {Surface.CHAT}
+CHATS: Final = TEXTS | {Surface.CONTROLS}
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """Who acts, and by which event; `window` are the seconds in which an effect can be undone.
 
-    An event of a channel, such as a comment that arrives twice, acts once.
+    An event of a channel, such as a comment that arrives twice, acts once. `report` shows the
+    progress of long work.
     """
 
     rt: Runtime
     actor: Actor
     event: str | None = None
     window: float = 0.0
+    report: Callable[[str], object] = lambda text: None
 
-    async def require_visible(self, about: About, row: Any) -> None:
-        """Raise NotFound for a job, or a question of one, that the actor may not see."""
-        is_restricted = visibility.visible_repos(self.actor) is not None
-        if is_restricted and about in (About.JOB, About.QUESTION):
-            job = row if about is About.JOB else row[0]
-            await self.rt.seen_by(self.actor).read_model.version(job)
+    async def as_seen(self, about: About, row: Any) -> Call:
+        """Return the call with the services that show the actor what they may see.
+
+        Raises NotFound for a job, or a question of one, that the actor may not see.
+        """
+        if visibility.visible_repos(self.actor) is None:
+            return self
+        rt = self.rt.seen_by(self.actor)
+        if about in (About.JOB, About.QUESTION):
+            await rt.read_model.version(row if about is About.JOB else row[0])
+        return replace(self, rt=rt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +116,23 @@ class ActionResult(Generic[R_co]):
     """What an action did: `D-142 retried as D-143`; front ends add the command that may follow.
 
     `value` is the result of its service: a pending decision if the effect can still be undone.
-    `detail` is the part of the sentence that only this row has.
+    `detail` is the part of the sentence that only this row has, and `data` the JSON document if it
+    is not the value. The `subject` is by default the name of the row; `warnings` are about what may
+    follow.
     """
 
-    subject: str
     says: str
     value: R_co
     detail: Text = ()
     then: CommandHint | None = None
+    data: object = None
+    subject: str = ""
+    warnings: Sequence[str] = ()
+
+    @property
+    def document(self) -> object:
+        """The JSON document."""
+        return self.value if self.data is None else self.data
 
     def predicate(self, show: Callable[[Span], str] = str) -> str:
         """Return the sentence about the row; `show` prints people and times in a medium."""
@@ -103,6 +148,59 @@ class ActionResult(Generic[R_co]):
         return f"{self.subject} {self.predicate()}".strip()
 
 
+class RefusedWithData(Refused):
+    """A refusal that has a JSON document: what was recorded or done all the same."""
+
+    def __init__(self, message: str, data: object) -> None:
+        super().__init__(message)
+        self.data = data
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an action is about, if its question says more than the name of the row.
+
+    `note` replaces the consequence of the action; `lines` are to be read before the question.
+    """
+
+    what: str = ""
+    note: str = ""
+    lines: Sequence[str] = ()
+    needs_question: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """The question before an action, and what follows; `lines` are to be read before."""
+
+    text: str
+    note: str
+    lines: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.note}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """How the arguments of an action are typed after the name of its row."""
+
+    usage: str = ""
+    parse: Callable[[str], Mapping[str, Any]] = lambda text: {}
+    """Returns the arguments of a text that is typed after the row; raises UsageError."""
+    prompt: str = ""
+    """What asks for them, with a place `{}` for the rows; "": the action acts without."""
+    example: str = ""
+    """Arguments, as a hint to the prompt."""
+    choices: Callable[[Call, Any], Awaitable[Sequence[tuple[str, str]]]] | None = None
+    """Returns labels and texts of all arguments; raises Refused if there are none."""
+    asks_single: bool = True
+    """Whether also a single choice is asked for."""
+
+
+REASON: Final = Arguments("[REASON]", lambda text: {"reason": text})
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Action(Generic[Row, P, R]):
     """A declared action; it is called with a `Call`, the row that it is about, and arguments."""
@@ -113,17 +211,12 @@ class Action(Generic[Row, P, R]):
     help: str
     label: str
     """Its words on a control, and in a question for a confirmation."""
-    surfaces: frozenset[Surface]
+    surfaces: Set[Surface] = TERMINALS
     right: Verb | None = None
     """The permission that its service checks."""
     fits: Fit | None = None
     """The rows that it fits; None: any."""
-    arguments: str = ""
-    """How its arguments are typed after the name of the row."""
-    prompt: str = ""
-    """What asks for the arguments, with a place `{}` for the rows; "": it acts without."""
-    example: str = ""
-    """Arguments, as a hint to the prompt."""
+    takes: Arguments = Arguments()
     question: str = ""
     """The question before it, with a place `{}` for the rows; "": none is asked."""
     consequence: str = ""
@@ -136,18 +229,23 @@ class Action(Generic[Row, P, R]):
     """The word that shows progress with many rows: `Canceling`."""
     undo: str = ""
     """The name of the action that undoes it, or UNDO for one that is held for a window."""
-    check: Callable[[Call, Any], Awaitable[None]] | None = None
-    """Raises the refusals of the action, before its arguments are asked for."""
-    parse: Callable[[str], Mapping[str, Any]] | None = None
-    """Returns the arguments of a text that is typed after the row; raises UsageError.
+    check: Callable[..., Awaitable[Subject | None]] | None = None
+    """Raises the refusals of the action, before its arguments and a confirmation are asked for.
 
-    An action without it takes none.
+    It takes the call, the row, and the arguments that are known.
     """
+    row: Callable[[str], Any] | None = None
+    """Returns the row of a typed text, of an action on what no list shows; raises UsageError."""
 
     @property
     def key(self) -> str:
         """Its name among all actions: `job.cancel`."""
         return f"{self.about}.{self.name}"
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether also who names it in full confirms it; others confirm only what a key does."""
+        return self.destroys or self.guarded
 
     def __call__(
         self, call: Call, row: Row, *args: P.args, **kwargs: P.kwargs
@@ -157,7 +255,19 @@ class Action(Generic[Row, P, R]):
     def typed(self, call: Call, row: Row, text: str) -> Awaitable[ActionResult[R]]:
         """Act with the arguments of a text; raises UsageError for an invalid one."""
         run: Callable[..., Awaitable[ActionResult[R]]] = self.run
-        return run(call, row, **(self.parse(text) if self.parse is not None else {}))
+        return run(call, row, **self.takes.parse(text))
+
+    async def asked(self, call: Call, row: Row, **arguments: Any) -> Confirmation | None:
+        """Return the question before it, None without one; raises the refusals of the action."""
+        call = await call.as_seen(self.about, row)
+        subject = await self.check(call, row, **arguments) if self.check is not None else None
+        if not self.question or (subject is not None and not subject.needs_question):
+            return None
+        subject = subject or Subject()
+        what = subject.what or name_of(self.about, row)
+        return Confirmation(
+            self.question.format(what), subject.note or self.consequence, subject.lines
+        )
 
     def asks(self, names: Sequence[str], *, of: int = 0) -> str:
         """Return the question before it; `of` is the number of rows among which these fit."""
@@ -174,24 +284,7 @@ ACTIONS: Final[dict[str, Action[Any, ..., Any]]] = {}
 
 
 def action(
-    about: About,
-    *,
-    surfaces: Set[Surface],
-    name: str = "",
-    label: str = "",
-    right: Verb | None = None,
-    fits: Fit | None = None,
-    arguments: str = "",
-    prompt: str = "",
-    example: str = "",
-    question: str = "",
-    consequence: str = "",
-    destroys: bool = False,
-    guarded: bool = False,
-    progress: str = "",
-    undo: str = "",
-    check: Callable[[Call, Any], Awaitable[None]] | None = None,
-    parse: Callable[[str], Mapping[str, Any]] | None = None,
+    about: About, *, name: str = "", label: str = "", **fields: Any
 ) -> Callable[[Callable[Concatenate[Call, Row, P], Awaitable[ActionResult[R]]]], Action[Row, P, R]]:
     """Declare a function as an action, whose help is the first line of its docstring.
 
@@ -205,8 +298,8 @@ def action(
         async def run(
             call: Call, row: Row, /, *args: P.args, **kwargs: P.kwargs
         ) -> ActionResult[R]:
-            await call.require_visible(about, row)
-            return await act(call, row, *args, **kwargs)
+            result = await act(await call.as_seen(about, row), row, *args, **kwargs)
+            return result if result.subject else replace(result, subject=name_of(about, row))
 
         words = act.__name__.strip("_").replace("_", " ")
         declared = Action(
@@ -215,20 +308,7 @@ def action(
             run=run,
             help=(act.__doc__ or "").partition("\n")[0],
             label=label or words.capitalize(),
-            surfaces=frozenset(surfaces),
-            right=right,
-            fits=fits,
-            arguments=arguments,
-            prompt=prompt,
-            example=example,
-            question=question,
-            consequence=consequence,
-            destroys=destroys,
-            guarded=guarded,
-            progress=progress,
-            undo=undo,
-            check=check,
-            parse=parse,
+            **fields,
         )
         ACTIONS[declared.key] = declared
         return declared

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from draftsman.actions.action import (
+    CHATS,
+    REASON,
+    TEXTS,
     UNDO,
     About,
     Action,
     ActionResult,
+    Arguments,
     Call,
-    Surface,
+    Subject,
     action,
     listed,
 )
@@ -22,12 +26,13 @@ from draftsman.deliveries.documents.document import KEPT, LABELS
 from draftsman.deliveries.documents.document import Action as Control
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.formats.amounts import counted
-from draftsman.ids import job_name
+from draftsman.ids import JobRef, job_name, parse_job
 from draftsman.jobs.fits import CANCELABLE, MESSAGED, MOVABLE, PAUSABLE, PRIORITIZED, RETRYABLE
 from draftsman.jobs.job import WAITING, Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.people.policy import Verb
 from draftsman.text import first_line, humanize
+from draftsman.workflows.groups import group_ended
 
 if TYPE_CHECKING:
     from draftsman.jobs.control.job_message import SentMessage
@@ -39,7 +44,6 @@ if TYPE_CHECKING:
     from draftsman.queues.service.queues import Place
     from draftsman.runtime import Runtime
 
-TERMINALS: Final = frozenset({Surface.COMMANDS, Surface.DASHBOARD})
 RETRY_OPTIONS: Final = ("fresh", "again", "with-answer")
 MAX_TITLE: Final = 60
 """Characters of the title of a job in a question."""
@@ -50,14 +54,13 @@ MAX_TITLE: Final = 60
     label=LABELS[Control.CANCEL],
     right=Verb.CANCEL,
     fits=CANCELABLE,
-    arguments="[REASON]",
+    takes=REASON,
     question="Cancel {}?",
     consequence=KEPT,
     destroys=True,
     progress="Canceling",
     undo=UNDO,
-    parse=lambda text: {"reason": text},
-    surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
+    surfaces=CHATS,
 )
 async def cancel(
     call: Call, job: int, reason: str = "", *, force: bool = False
@@ -79,10 +82,12 @@ async def cancel(
         from draftsman.jobs.control.service.control import CancelResult
 
         result = CancelResult(job, status, requested=False)
-        return ActionResult(job_name(job), "already canceled", result)
-    if isinstance(result, PendingDecision):
-        return ActionResult(job_name(job), "canceled", result)
-    return canceled(result)
+        return ActionResult("already canceled", result)
+    return (
+        ActionResult("canceled", result)
+        if isinstance(result, PendingDecision)
+        else canceled(result)
+    )
 
 
 def canceled(result: CancelResult) -> ActionResult[CancelResult]:
@@ -90,14 +95,47 @@ def canceled(result: CancelResult) -> ActionResult[CancelResult]:
     name = job_name(result.number)
     if result.requested:
         wait = CommandHint("wait", name, lead="to wait")
-        return ActionResult(name, "asked to stop", result, then=wait)
-    return ActionResult(name, "canceled", result)
+        return ActionResult("asked to stop", result, then=wait, subject=name)
+    return ActionResult("canceled", result, subject=name)
 
 
-async def cancel_tree(call: Call, job: int, reason: str = "") -> list[ActionResult[CancelResult]]:
+def canceled_all(results: list[CancelResult], subject: str) -> ActionResult[list[CancelResult]]:
+    """Return what the cancel of several jobs did."""
+    parts = []
+    for is_requested, says in ((False, "canceled"), (True, "asked to stop")):
+        numbers = [result.number for result in results if result.requested is is_requested]
+        parts += [f"{says}: {job_names(numbers)}"] if numbers else []
+    return ActionResult("; ".join(parts), results, subject=subject)
+
+
+async def dependents(call: Call, job: int, **_: object) -> Subject:
+    """Return a job and the number of those that wait for it, directly or not."""
+    total = (await call.rt.workflows.tree(job, 1)).total
+    count = "the job that waits" if total == 2 else f"the {total - 1:,} jobs that wait"
+    return Subject(job_name(job) + (f" and {count} for it" if total > 1 else ""))
+
+
+@action(
+    About.JOB,
+    right=Verb.CANCEL,
+    takes=REASON,
+    question="Cancel {}?",
+    consequence=KEPT,
+    destroys=True,
+    check=dependents,
+)
+async def cancel_tree(call: Call, job: int, reason: str = "") -> ActionResult[list[CancelResult]]:
     """Cancel a job and all that wait for it."""
     results = await call.rt.job_control.cancel_tree(job, call.actor, reason or None)
-    return [canceled(result) for result in results]
+    return canceled_all(results, f"{job_name(job)} and all that wait for it")
+
+
+async def unfinished_jobs(call: Call, group: str, **_: object) -> Subject:
+    """Return the unfinished jobs of a group; raises Refused if there are none."""
+    details = await call.rt.workflows.groups.get(group)
+    if not (unfinished := details.running + details.waiting):
+        raise group_ended(group)
+    return Subject(f"{counted(unfinished, 'unfinished job')} of the group {group!r}")
 
 
 @action(
@@ -105,45 +143,38 @@ async def cancel_tree(call: Call, job: int, reason: str = "") -> list[ActionResu
     name="cancel",
     label="Cancel group",
     right=Verb.CANCEL,
-    arguments="[REASON]",
+    takes=REASON,
     question="Cancel {}?",
     consequence=f"{KEPT} Jobs that are added later are canceled at once.",
     destroys=True,
     guarded=True,
-    surfaces=TERMINALS,
+    check=unfinished_jobs,
 )
 async def cancel_group(
     call: Call, group: str, reason: str = ""
 ) -> ActionResult[list[CancelResult]]:
     """Cancel the unfinished jobs of a group."""
     results = await call.rt.job_control.cancel_group(group, call.actor, reason or None)
-    stopping = sum(result.requested for result in results)
-    says = f"canceled: {counted(len(results) - stopping, 'job')}"
-    detail = (f"; {stopping:,} asked to stop",) if stopping else ()
-    return ActionResult(f"group {group!r}", says, results, detail)
+    return canceled_all(results, f"group {group!r}")
 
 
 @action(
     About.JOB,
     right=Verb.PAUSE,
     fits=PAUSABLE,
-    arguments="REASON",
-    prompt="Reason for the pause of {}?",
-    example="the API is down",
+    takes=Arguments("REASON", REASON.parse, "Reason for the pause of {}?", "the API is down"),
     progress="Pausing",
     undo="resume",
-    check=lambda call, job: call.rt.job_control.check_pause(job, call.actor),
-    parse=lambda text: {"reason": text},
-    surfaces=TERMINALS | {Surface.CHAT},
+    check=lambda call, job, **_: call.rt.job_control.check_pause(job, call.actor),
+    surfaces=TEXTS,
 )
 async def pause(call: Call, job: int, reason: str) -> ActionResult[PauseResult]:
     """Pause a job at its checkpoint."""
-    name = job_name(job)
     if not reason.strip():
-        raise UsageError(f"a pause needs a reason: pause {name} REASON")
+        raise UsageError(f"a pause needs a reason: pause {job_name(job)} REASON")
     result = await call.rt.job_control.pause(job, call.actor, reason, event=call.event)
     detail = ("; its worker parks it",) if result.status is Status.RUNNING else ()
-    return ActionResult(name, "paused", result, detail, resume_hint(job))
+    return ActionResult("paused", result, detail, resume_hint(job))
 
 
 @action(
@@ -151,13 +182,13 @@ async def pause(call: Call, job: int, reason: str) -> ActionResult[PauseResult]:
     right=Verb.PAUSE,
     progress="Resuming",
     undo="pause",
-    surfaces=TERMINALS | {Surface.CHAT},
+    surfaces=TEXTS,
 )
 async def resume(call: Call, job: int) -> ActionResult[PauseResult]:
     """Continue a paused job."""
     result = await call.rt.job_control.resume(job, call.actor, event=call.event)
     detail = ("; it waits for an answer",) if result.status in WAITING else ()
-    return ActionResult(job_name(job), "resumed", result, detail)
+    return ActionResult("resumed", result, detail)
 
 
 def resume_hint(job: int) -> CommandHint:
@@ -169,12 +200,11 @@ def resume_hint(job: int) -> CommandHint:
     About.JOB,
     right=Verb.TELL,
     fits=MESSAGED,
-    arguments="TEXT",
-    prompt="Message to the agent of {}?",
-    example="use the v2 API",
-    check=lambda call, job: call.rt.messages.check(job, call.actor),
-    parse=lambda text: {"text": text},
-    surfaces=TERMINALS | {Surface.CHAT},
+    takes=Arguments(
+        "TEXT", lambda text: {"text": text}, "Message to the agent of {}?", "use the v2 API"
+    ),
+    check=lambda call, job, **_: call.rt.messages.check(job, call.actor),
+    surfaces=TEXTS,
 )
 async def tell(
     call: Call, job: int, text: str, *, key: str | None = None, files: Sequence[FileRef] = ()
@@ -183,7 +213,7 @@ async def tell(
     sent = await call.rt.messages.send(
         job, call.actor, text, event=call.event, key=key, attachments=files
     )
-    return ActionResult("", str(sent), sent)
+    return ActionResult(sent.says, sent, subject=sent.subject)
 
 
 def parse_retry(text: str) -> dict[str, bool]:
@@ -197,13 +227,12 @@ def parse_retry(text: str) -> dict[str, bool]:
 @action(
     About.JOB,
     right=Verb.RETRY,
-    arguments="[fresh] [again] [with-answer]",
     fits=RETRYABLE,
+    takes=Arguments("[fresh] [again] [with-answer]", parse_retry),
     question="Retry {}?",
     consequence="Continues as a new job from the last checkpoint.",
     progress="Retrying",
-    parse=parse_retry,
-    surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
+    surfaces=CHATS,
 )
 async def retry(
     call: Call,
@@ -219,7 +248,7 @@ async def retry(
         job, call.actor, fresh=fresh, again=again, with_answer=with_answer, alone=alone
     )
     says = "retried" if new.outcome == "created" else "already retried"
-    return ActionResult(job_name(job), says, new, (f" as {new.name}",))
+    return ActionResult(says, new, (f" as {new.name}",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,24 +261,36 @@ class MovedJob:
     priority: int
 
 
+ENDS: Final[Mapping[str, Place]] = {"top": "top", "bottom": "bottom"}
+SIDES: Final[Mapping[str, Place]] = {"before": "before", "after": "after"}
+
+
+def parse_move(text: str) -> dict[str, Any]:
+    """Parse `top`, `bottom`, `before D-2` or `after D-2`; raises UsageError."""
+    word, _, name = text.strip().partition(" ")
+    if word in ENDS and not name:
+        return {"place": ENDS[word]}
+    if word in SIDES and name.strip():
+        return {"place": SIDES[word], "anchor": parse_job(name.strip())}
+    raise UsageError("move: enter top, bottom, before D-2 or after D-2")
+
+
 @action(
     About.JOB,
     right=Verb.ORDER,
     fits=MOVABLE,
-    arguments="top|bottom|before D-2|after D-2",
-    surfaces=TERMINALS,
+    takes=Arguments("top|bottom|before D-2|after D-2", parse_move, "Move {} where?", "before D-2"),
 )
 async def move(
-    call: Call, job: int, place: Place, anchor: int | None = None
+    call: Call, job: int, place: Place, anchor: JobRef | None = None
 ) -> ActionResult[MovedJob]:
     """Move a queued job in its queue."""
-    await call.rt.queues.move(job, place, call.actor, anchor)
+    other = None if anchor is None else await call.rt.read_model.resolve(anchor)
+    await call.rt.queues.move(job, place, call.actor, other)
     moved = await call.rt.read_model.job(job)
-    where = (
-        f"{place} {job_name(anchor)}" if anchor else f"to the {place} of the queue {moved.queue}"
-    )
-    value = MovedJob(job, place, anchor, moved.priority)
-    return ActionResult(moved.name, f"moved {where}", value, (f", with priority {moved.priority}",))
+    where = f"{place} {job_name(other)}" if other else f"to the {place} of the queue {moved.queue}"
+    value = MovedJob(job, place, other, moved.priority)
+    return ActionResult(f"moved {where}", value, (f", with priority {moved.priority}",))
 
 
 def parse_priority(text: str) -> dict[str, int]:
@@ -264,18 +305,13 @@ def parse_priority(text: str) -> dict[str, int]:
     About.JOB,
     right=Verb.ORDER,
     fits=PRIORITIZED,
-    arguments="NUMBER",
-    prompt="Priority of {}, from -1000 to 1000?",
-    example="0",
-    parse=parse_priority,
+    takes=Arguments("NUMBER", parse_priority, "Priority of {}, from -1000 to 1000?", "0"),
     progress="Prioritizing",
-    surfaces=TERMINALS,
 )
 async def priority(call: Call, job: int, priority: int) -> ActionResult[dict[str, int]]:
     """Change the priority of a job that has not started."""
     await call.rt.queues.prioritize(job, priority, call.actor)
-    data = {"number": job, "priority": priority}
-    return ActionResult(job_name(job), f"set to priority {priority}", data)
+    return ActionResult(f"set to priority {priority}", {"number": job, "priority": priority})
 
 
 # The jobs that an action is about, and the question before it.

@@ -7,14 +7,25 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import uuid4
 
-from draftsman.actions.action import UNDO, About, ActionResult, Call, Surface, action
-from draftsman.actions.jobs import TERMINALS, resume_hint
+from draftsman.actions.action import (
+    CHATS,
+    REASON,
+    UNDO,
+    About,
+    ActionResult,
+    Arguments,
+    Call,
+    RefusedWithData,
+    Surface,
+    action,
+)
+from draftsman.actions.jobs import resume_hint
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
 from draftsman.deliveries.documents.document import LABELS, Time
 from draftsman.deliveries.documents.document import Action as Control
 from draftsman.deliveries.question_text import already_recorded
 from draftsman.durations import parse_duration
-from draftsman.errors import Refused, UsageError
+from draftsman.errors import CommandHint, UsageError
 from draftsman.formats.times import until as in_time
 from draftsman.ids import job_name, question_name
 from draftsman.people.policy import Verb
@@ -32,19 +43,19 @@ if TYPE_CHECKING:
 
 QuestionRow = tuple[int, int]
 """A question: its job and its number."""
-EVERYWHERE: Final = frozenset(Surface)
+EVERYWHERE: Final = CHATS | {Surface.WEB}
 MAX_SHOWN: Final = 60
 """Characters of an answer or a reason that can still be undone."""
 
 
-class AnswerRefused(Refused):
+class AnswerRefused(RefusedWithData):
     """Your answer was not accepted.
 
     `verdict` says why, with references to people.
     """
 
     def __init__(self, message: str, verdict: Verdict) -> None:
-        super().__init__(message)
+        super().__init__(message, verdict)
         self.verdict = verdict
 
 
@@ -57,11 +68,9 @@ class AnswerTooLate(AnswerRefused):
 @action(
     About.QUESTION,
     right=Verb.ANSWER,
-    arguments="TEXT",
-    prompt="Answer to {}",
+    takes=Arguments("TEXT", lambda text: {"text": text}, "Answer to {}"),
     progress="Answering",
     undo=UNDO,
-    parse=lambda text: {"text": text},
     surfaces=EVERYWHERE,
 )
 async def answer(
@@ -74,10 +83,9 @@ async def answer(
 @action(
     About.QUESTION,
     right=Verb.APPROVE,
-    arguments="[REASON]",
+    takes=REASON,
     progress="Approving",
     undo=UNDO,
-    parse=lambda text: {"reason": text},
     surfaces=EVERYWHERE,
 )
 async def approve(
@@ -91,12 +99,9 @@ async def approve(
     About.QUESTION,
     label=LABELS[Control.DENY],
     right=Verb.APPROVE,
-    arguments="[REASON]",
-    prompt="Reason to deny {}",
-    example="not on a Friday",
+    takes=replace(REASON, prompt="Reason to deny {}", example="not on a Friday"),
     progress="Denying",
     undo=UNDO,
-    parse=lambda text: {"reason": text},
     surfaces=EVERYWHERE,
 )
 async def deny(
@@ -131,7 +136,7 @@ async def respond(
         held = await call.rt.pending_decisions.answer(*question, response, call.actor, call.window)
         if not isinstance(held, Verdict):
             says = _held_says(await call.rt.questions.get(*question), response)
-            return ActionResult(question_name(*question), says, held)
+            return ActionResult(says, held)
         verdict = held
     else:
         verdict = await call.rt.questions.answer(*question, response, call.actor, only=only)
@@ -145,14 +150,14 @@ async def answered(rt: Runtime, verdict: Verdict) -> ActionResult[Verdict]:
     """Return what an accepted answer did; a paused job is named with the pause."""
     if not verdict.resolved:
         says = f"recorded: {verdict.votes} of {verdict.quorum} approvals"
-        return ActionResult(verdict.name, says, verdict)
+        return ActionResult(says, verdict, subject=verdict.name)
     resolution = verdict.resolution or {}
     text = " ".join(verdict.answer_text.split())
     answer = f": {text}" if text else ""
     says = f"{resolution.get('outcome', 'answered')}{answer}"
     detail: list[str] = [" (your own request)"] if resolution.get("self_approved") else []
     if verdict.duplicate:
-        return ActionResult(verdict.name, says, verdict, tuple(detail))
+        return ActionResult(says, verdict, tuple(detail), subject=verdict.name)
     pause = await pause_of(rt, verdict.job)
     detail.append(
         f"; stored, but {pause}" if pause else f"; job {humanize(str(verdict.job_status or ''))}"
@@ -160,7 +165,7 @@ async def answered(rt: Runtime, verdict: Verdict) -> ActionResult[Verdict]:
     if verdict.also:
         detail.append(f"; also answered: {', '.join(verdict.also)}")
     hint = resume_hint(verdict.job) if pause else None
-    return ActionResult(verdict.name, says, verdict, tuple(detail), hint)
+    return ActionResult(says, verdict, tuple(detail), hint, subject=verdict.name)
 
 
 async def pause_of(rt: Runtime, job: int) -> str:
@@ -212,22 +217,32 @@ def parse_extension(text: str) -> dict[str, float | None]:
 @action(
     About.QUESTION,
     right=Verb.EXTEND,
-    arguments="2h|never",
-    prompt="Extend {} by how long?",
-    example="30m, 2h, 1d or never",
-    parse=parse_extension,
-    surfaces=TERMINALS,
+    takes=Arguments("2h|never", parse_extension, "Extend {} by how long?", "30m, 2h, 1d or never"),
 )
 async def extend(
-    call: Call, question: QuestionRow, seconds: float | None
+    call: Call, question: QuestionRow, seconds: float | datetime | None
 ) -> ActionResult[datetime | None]:
     """Extend the deadline of a question."""
     expires_at = await call.rt.questions.extend(*question, seconds, call.actor)
-    name = question_name(*question)
+    data = question_data(question, expires_at=expires_at)
     if expires_at is None:
-        return ActionResult(name, "never expires", None)
+        return ActionResult("never expires", None, data=data)
     detail = (f" {in_time(expires_at)}, at ", Time(expires_at))
-    return ActionResult(name, "expires", expires_at, detail)
+    return ActionResult("expires", expires_at, detail, data=data)
+
+
+def question_data(question: QuestionRow, **fields: object) -> dict[str, object]:
+    """Return the JSON document of what was done to a question."""
+    return {"job": question[0], "ordinal": question[1], **fields}
+
+
+@action(About.QUESTION, surfaces={Surface.COMMANDS})
+async def mint_token(call: Call, question: QuestionRow, approver: str) -> ActionResult[str]:
+    """Make a single-use token that approves or denies as you."""
+    token = await call.rt.questions.mint_token(*question, approver, call.actor)
+    use = CommandHint("approve", f"{question_name(*question)} --token -", lead="to use it")
+    data = question_data(question, approver=approver, token=token)
+    return ActionResult("has a single-use token, shown only once", token, then=use, data=data)
 
 
 # Actions on the reminders of a question.
@@ -238,9 +253,8 @@ async def extend(
     name="ack",
     label=LABELS[Control.ACKNOWLEDGE],
     right=Verb.ANSWER,
-    arguments="[1h]",
-    parse=lambda text: {"seconds": parse_delay(text, ACKNOWLEDGED)},
-    surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
+    takes=Arguments("[1h]", lambda text: {"seconds": parse_delay(text, ACKNOWLEDGED)}),
+    surfaces=CHATS,
 )
 async def acknowledge(
     call: Call, question: QuestionRow, seconds: float = ACKNOWLEDGED
@@ -248,18 +262,21 @@ async def acknowledge(
     """Acknowledge a question: you work on the answer, and others wait."""
     held = await call.rt.acknowledgments.acknowledge(*question, call.actor, seconds)
     detail = (" until ", Time(held.expires_at), "; others wait until then")
-    return ActionResult(question_name(*question), "acknowledged", held, detail)
+    data = question_data(question, person=held.person, until=held.expires_at)
+    return ActionResult("acknowledged", held, detail, data=data)
 
 
 @action(
     About.QUESTION,
     label=LABELS[Control.SNOOZE],
     right=Verb.ANSWER,
-    arguments="[2h]",
-    prompt="Snooze {} for how long?",
-    example="30m, 2h, 1d",
-    parse=lambda text: {"seconds": parse_delay(text, SNOOZED)},
-    surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
+    takes=Arguments(
+        "[2h]",
+        lambda text: {"seconds": parse_delay(text, SNOOZED)},
+        "Snooze {} for how long?",
+        "30m, 2h, 1d",
+    ),
+    surfaces=CHATS,
 )
 async def snooze(
     call: Call, question: QuestionRow, seconds: float = SNOOZED
@@ -267,7 +284,7 @@ async def snooze(
     """Pause your own reminders of a question."""
     until = await call.rt.acknowledgments.snooze(*question, call.actor, seconds)
     detail = (" until ", Time(until), ": no reminders for you")
-    return ActionResult(question_name(*question), "snoozed", until, detail)
+    return ActionResult("snoozed", until, detail, data=question_data(question, until=until))
 
 
 def parse_delegation(text: str) -> dict[str, Any]:
@@ -282,11 +299,8 @@ def parse_delegation(text: str) -> dict[str, Any]:
     About.QUESTION,
     label=LABELS[Control.DELEGATE],
     right=Verb.ANSWER,
-    arguments="PERSON [1h]",
-    prompt="Delegate {} to whom?",
-    example="bob 4h",
-    parse=parse_delegation,
-    surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
+    takes=Arguments("PERSON [1h]", parse_delegation, "Delegate {} to whom?", "bob 4h"),
+    surfaces=CHATS,
 )
 async def delegate(
     call: Call, question: QuestionRow, person: str, seconds: float = ACKNOWLEDGED
@@ -299,7 +313,8 @@ async def delegate(
     is_away = free_at > until - timedelta(seconds=seconds)
     if is_away and not (await call.rt.questions.get(*question)).critical:
         detail += (f"; {person} is outside of their hours, and is notified at ", Time(free_at))
-    return ActionResult(question_name(*question), "delegated", until, detail)
+    data = question_data(question, person=person, until=until)
+    return ActionResult("delegated", until, detail, data=data)
 
 
 def person_named(call: Call, text: str) -> str:

@@ -106,6 +106,10 @@ class _Calls:
     def __init__(self, probe: AgentProbe) -> None:
         self._probe = probe
 
+    async def refuse(self, reason: str) -> None:
+        """Fail: the agent would fail in a job, too."""
+        self._probe.fail(reason)
+
     async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
         """Allow each call of a model that has a price."""
         return None if estimate.cost_usd is not None else refusal_of(UNPRICED, estimate, "")
@@ -179,13 +183,13 @@ async def _talk(
             proxy=proxy,
         ) as process,
     ):
-        await process.send(encode(start))
+        process.post(encode(start))
         async for line in process.lines():
-            message = parse_line(line) if isinstance(line, bytes) else line
+            message = parse_line(line)
             if not isinstance(message, MalformedLine):
                 reply = _reply(message, probe)
                 if reply is not None:
-                    await process.send(encode(reply))
+                    process.post(encode(reply))
         code = await process.wait()
     if not probe.succeeded and not probe.text:
         detail = errors.decode(errors="replace").strip().rpartition("\n")[2]

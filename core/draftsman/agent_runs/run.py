@@ -255,7 +255,7 @@ async def _run_program(
         started.set_result(process)
         run.on_heartbeat(process.heartbeat)
         run.on_heartbeat(session.messages.wake)
-        await process.send(encode(start))
+        process.post(encode(start))
         listener = asyncio.create_task(session.listen(process))
         watchers = (
             asyncio.create_task(session.watch_disk(process)),

@@ -36,6 +36,7 @@ class AgentClient:
         self._target = target
         self._unread = b""
         self._numbers = itertools.count(1)
+        self._lines = 0
         self._parked = False
         self.on_message: Callable[[dict[str, Any]], bool] | None = None
         """Called with each message of a person while the agent waits; whether it used it."""
@@ -48,6 +49,7 @@ class AgentClient:
 
     def send(self, kind: str, /, **fields: Any) -> None:
         """Send a message without a reply."""
+        self._lines += 1
         data = json.dumps({"type": kind, **fields}).encode() + b"\n"
         while data:
             data = data[os.write(self._target, data) :]
@@ -59,6 +61,7 @@ class AgentClient:
         """
         number = str(next(self._numbers))
         self.send(kind, id=number, **fields)
+        line = self._lines
         while True:
             reply = self._receive()
             if reply["type"] == "park":
@@ -67,7 +70,11 @@ class AgentClient:
                 self._parked = True  # the worker shuts down, but still replies to this message
             elif reply["type"] == "message":
                 self.messages.append(reply)
-            elif reply.get("id") == number:
+            elif reply.get("id") == number or (
+                reply["type"] == "refused"
+                and reply.get("id") is None
+                and reply.get("line", line) == line
+            ):
                 if reply["type"] == "refused":
                     raise RequestRefused(reply["reason"], reply.get("class", "PERMANENT"))
                 return reply
@@ -108,5 +115,7 @@ class AgentClient:
         while b"\n" not in self._unread:
             self._unread += os.read(self._source, 1 << 16) or PARK
         line, _, self._unread = self._unread.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
+        message = json.loads(line)
+        if not isinstance(message, dict) or "type" not in message:
+            raise ValueError("a line of the worker is no message")
         return message

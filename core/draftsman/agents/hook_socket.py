@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -47,13 +48,13 @@ class HookSocket:
         except BlockingIOError:
             return
         with connection:
-            connection.settimeout(SECONDS)
             try:
-                message = _read(connection)
+                message = _read(connection, time.monotonic() + SECONDS)
             except OSError:
                 return
             if message is None:
                 return
+            connection.settimeout(SECONDS)
             reply = json.dumps(self._decide(message)).encode()
             try:
                 connection.sendall(reply)
@@ -70,14 +71,17 @@ class HookSocket:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _read(connection: socket.socket) -> dict[str, Any] | None:
+def _read(connection: socket.socket, deadline: float) -> dict[str, Any] | None:
     data = b""
-    while chunk := connection.recv(1 << 16):
+    while True:
+        connection.settimeout(max(deadline - time.monotonic(), 0.001))
+        if not (chunk := connection.recv(1 << 16)):
+            break
         data += chunk
         if len(data) > MAX_LINE:
             return None
     try:
         message = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -58,7 +59,7 @@ class AgentProgram:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._client = client
-        self._unread = b""
+        self._unread = bytearray()
         try:
             self._process = subprocess.Popen(
                 list(command),
@@ -71,6 +72,7 @@ class AgentProgram:
             text = f"cannot start {command[0]}: {error.strerror}"
             raise AgentFailure("PERMANENT", "command_not_found", text) from None
         self._selector = selectors.DefaultSelector()
+        os.set_blocking(self._stdin, False)
         self._selector.register(self._stdout, selectors.EVENT_READ)
 
     def serve(self, descriptor: int, on_ready: Callable[[], None]) -> None:
@@ -78,14 +80,21 @@ class AgentProgram:
         self._selector.register(descriptor, selectors.EVENT_READ, on_ready)
 
     def send(self, message: Message) -> None:
-        """Write a message; raises AgentFailure for an agent that has exited."""
-        stdin = self._process.stdin
-        assert stdin is not None  # noqa: S101 - a pipe
+        """Write a message, and read meanwhile: the agent may write before it reads.
+
+        Raises AgentFailure for an agent that has exited, and RunParked.
+        """
+        data = json.dumps(message).encode() + b"\n"
+        self._selector.register(self._stdin, selectors.EVENT_WRITE)
         try:
-            stdin.write(json.dumps(message).encode() + b"\n")
-            stdin.flush()
+            while data:
+                self._read()
+                with contextlib.suppress(BlockingIOError):
+                    data = data[os.write(self._stdin, data) :]
         except OSError:
             raise self._exited() from None
+        finally:
+            self._selector.unregister(self._stdin)
 
     def receive(self) -> Message:
         """Return the next JSON object; other output is logged.
@@ -93,12 +102,13 @@ class AgentProgram:
         Raises AgentFailure for an agent that exits, and RunParked as soon as the run is parked.
         """
         while True:
-            while b"\n" not in self._unread:
+            while (end := self._unread.find(b"\n")) < 0:
                 self._read()
-            line, _, self._unread = self._unread.partition(b"\n")
+            line = bytes(self._unread[:end])
+            del self._unread[: end + 1]
             try:
                 message = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 message = None
             if isinstance(message, dict):
                 return message
@@ -120,7 +130,15 @@ class AgentProgram:
         """End the agent."""
         self._process.kill()
         self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None  # noqa: S101 - a pipe
+            pipe.close()
         self._selector.close()
+
+    @property
+    def _stdin(self) -> int:
+        assert self._process.stdin is not None  # noqa: S101 - a pipe
+        return self._process.stdin.fileno()
 
     @property
     def _stdout(self) -> int:
@@ -141,6 +159,9 @@ class AgentProgram:
         self._unread += chunk
         if len(self._unread) > MAX_LINE and b"\n" not in self._unread:
             text = f"the agent wrote a line of more than {MAX_LINE:,} bytes"
+            raise AgentFailure("INVALID_OUTPUT", "protocol", text)
+        if len(self._unread) > 2 * MAX_LINE:  # while a message is sent
+            text = f"the agent wrote {len(self._unread):,} bytes and did not read its input"
             raise AgentFailure("INVALID_OUTPUT", "protocol", text)
 
     def _exited(self) -> AgentFailure:

@@ -15,6 +15,8 @@ from draftsman.text import first_line
 MAX_LISTED: Final = 50
 """Questions that a digest lists; the others are counted."""
 _CLOCK: Final = re.compile(r"([01]?[0-9]|2[0-3]):[0-5][0-9]")
+OFF: Final = "off"
+"""What is typed instead of the hours of a digest, to get none."""
 
 
 @dataclass(frozen=True, slots=True)

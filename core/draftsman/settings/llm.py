@@ -28,6 +28,9 @@ class LlmSettings(Section):
     """The API key. Unset: no key is sent."""
 
 
+_Part = Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class GatewaySettings(Section):
     """Model providers that agents call through the worker (docs/gateway.md).
 
@@ -41,6 +44,11 @@ class GatewaySettings(Section):
     OpenAI's ends with /v1, those of the others do not."""
     api_key: SecretSettings | None = Field(None, examples=[{"env": "ANTHROPIC_KEY"}])
     """The API key. Unset: no key is sent."""
+    allow: Annotated[tuple[_Part, ...], Field(max_length=100)] = Field(
+        (), examples=[["tools.type=web_search_*", "mcp_servers"]]
+    )
+    """Fields, types and headers of requests that are refused otherwise, as the refusal names them,
+    or patterns of these: with them the provider can reach others for an agent without a network."""
 
 
 _Price = Annotated[float, Field(ge=0, le=1_000_000)]

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from draftsman.errors import Refused
 from draftsman.ids import job_name
 from draftsman.jobs.job import GroupKind, OnFailure, Status
 from draftsman.jobs.status_display import Meaning
@@ -100,3 +101,8 @@ class GroupMember:
     def name(self) -> str:
         """The display name, such as `D-142`."""
         return job_name(self.number)
+
+
+def group_ended(name: str) -> Refused:
+    """Return the refusal of the cancel of a group."""
+    return Refused(f"all jobs of the group {name!r} have ended; nothing to cancel")

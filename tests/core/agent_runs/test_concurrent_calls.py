@@ -34,7 +34,7 @@ CALL = {
     "stream": True,
     "max_tokens": 20,
     "messages": [],
-    "tools": [{"function": {"name": "none"}}],
+    "tools": [{"type": "function", "function": {"name": "none"}}],
 }
 PRICE = PriceSettings(input=1, output=50_000, date=date(2026, 11, 1), source="test")
 COST = (1000 * 1 + 20 * 50_000) / 1e6
@@ -48,12 +48,14 @@ class _Ledger:
         run = WorkerRun(work, rt, RetryPolicy(), 600)
         self.meter = UsageMeter(run, {}, None, metered=True)
 
+    async def refuse(self, reason: str) -> None:
+        raise AssertionError(reason)
+
     async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
         state = await self.meter.reserve(call, estimate)
         return None if state.outcome == "reserved" else state.outcome
 
     async def record(self, call: ModelCall) -> None:
-        assert call.cost_usd is not None
         usage = UsageMessage(input_tokens=call.usage.input, cost_usd=call.cost_usd)
         await self.meter.add(usage, call.id)
 

@@ -62,3 +62,22 @@ async def test_an_agent_without_network_or_key_calls_its_model(
         "cost_usd": pytest.approx(0.0045),
         "models": ["claude-x"],
     }
+
+
+async def test_a_request_that_is_not_allowed_stands_in_the_log_of_the_job(
+    rt: Runtime, make: Factory, tmp_path: Path, provider: FaultyServer
+) -> None:
+    code = """
+replies = [call(mcp_servers=[]) for _ in range(3)]
+say("result", summary=replies[0]["error"]["message"])
+"""
+    configured = with_gateway(rt, tmp_path, provider, code, "off")
+    number = await submit_agent_job(make, make_repository(tmp_path / "repo"))
+    async with running_worker(configured, registry.load({}), leader=False):
+        job = await wait_for_end(rt, number)
+    assert job.result is not None, job.last_error
+    reason = job.result["summary"].removeprefix("draftsman: ")
+    assert reason.startswith("this gateway does not allow mcp_servers:")
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert log.count(f"[gateway] {reason}") == 1
+    assert provider.requests == []

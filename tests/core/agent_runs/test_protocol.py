@@ -34,7 +34,7 @@ from draftsman.agent_runs.protocol.protocol import (
     ToAgent,
 )
 from draftsman.questions.question import OnExpire, QuestionKind
-from draftsman.sandbox.processes.process import MAX_LINE, MalformedLine
+from draftsman.sandbox.processes.process import MAX_LINE, LineSplitter, MalformedLine
 from draftsman.settings.profiles import ProfileSettings
 from tests.support.cases import cases
 
@@ -96,7 +96,7 @@ def test_parsing_never_raises_and_parsed_messages_can_be_encoded(
         (b"hello", "invalid JSON: expected value"),
         (b"\xff\xfe", "invalid JSON"),
         (b'{"type":"log","text":"\xff"}', "invalid JSON: invalid unicode"),
-        (b'{"type":"log","text":"\\ud800"}', "invalid JSON: unexpected end of hex escape"),
+        (b'{"type":"log","text":"\\ud8g0"}', "invalid JSON: invalid escape"),
         (b'{"type":"log","text":"a"}{}', "invalid JSON: trailing characters"),
         (b"[1]", "must be an object"),
         (b"{}", "type is required; known types: ask, approve, checkpoint,"),
@@ -140,6 +140,48 @@ def test_a_refused_message_keeps_its_id_for_the_reply() -> None:
         result = parse_line(line(type="log", id=invalid))
         assert isinstance(result, MalformedLine)
         assert result.id is None
+
+
+@cases(
+    ("written", "text"),
+    [
+        (rb"\ud800", "\ufffd"),
+        (rb"cut \uD83D", "cut \ufffd"),
+        (rb"\udc00\ud800x", "\ufffd\ufffdx"),
+        (rb"\ud83d\ude00", "\U0001f600"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (rb"\\ud800", r"\ud800"),
+        (rb"\\\ud800", "\\\ufffd"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_replaced(written: bytes, text: str) -> None:
+    message = parse_line(b'{"type":"log","id":"7","text":"' + written + b'"}')
+    assert message == LogMessage(id="7", text=text)
+
+
+@given(some.text(some.characters()), some.sampled_from(FIELDS))
+def test_every_text_of_a_program_is_a_message(text: str, name: str) -> None:
+    data = line(type="event", id="7", kind="k", payload={name: text, text: [text]})
+    message = parse_line(data)
+    assert isinstance(message, EventMessage)
+    encode(message)
+
+
+@cases(
+    "data",
+    [
+        b'{"type":"log","id":"7","text":"\xff"}',
+        b'{"type":"checkpoint","id":"7","data":' + b"[" * 999,
+        b'{"type":"checkpoint","id":"7","data":"' + b"x" * MAX_LINE + b'"}',
+        b'{"type":"log","id":"7","text":"without an end',
+    ],
+)
+def test_an_id_is_found_in_a_line_that_is_no_message(data: bytes) -> None:
+    splitter = LineSplitter()
+    pieces = [data[at : at + 1000] for at in range(0, len(data), 1000)]
+    lines = [item for piece in (*pieces, b"\n") for item in splitter.feed(piece)]
+    results = [parse_line(data), *map(parse_line, lines)]
+    assert [(type(result), result.id) for result in results] == [(MalformedLine, "7")] * 2
 
 
 def test_fields_of_a_newer_agent_are_ignored() -> None:

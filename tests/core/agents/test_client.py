@@ -39,7 +39,7 @@ def worker() -> Iterator[Worker]:
 
 
 def test_a_call_returns_its_own_reply(worker: Worker) -> None:
-    worker.say({"type": "refused", "reason": "a line"}, {"type": "ack", "id": "1"})
+    worker.say({"type": "refused", "line": 7, "reason": "a line"}, {"type": "ack", "id": "1"})
     assert worker.client.start["job"] == "D-1"
     assert worker.client.call("checkpoint", data={"n": 1}) == {"type": "ack", "id": "1"}
     assert worker.heard() == [{"type": "checkpoint", "id": "1", "data": {"n": 1}}]
@@ -47,6 +47,17 @@ def test_a_call_returns_its_own_reply(worker: Worker) -> None:
     with pytest.raises(RequestRefused, match="too large") as refused:
         worker.client.call("checkpoint", data=None)
     assert refused.value.error_class == "PERMANENT"
+
+
+def test_a_refusal_of_its_line_without_an_id_ends_a_call(worker: Worker) -> None:
+    worker.client.send("log", text="x")
+    worker.say({"type": "refused", "line": 1, "reason": "the log"})
+    worker.say({"type": "refused", "line": 2, "reason": "the call", "class": "PERMANENT"})
+    with pytest.raises(RequestRefused, match="the call"):
+        worker.client.call("checkpoint", data=None)
+    worker.say({"type": "refused", "reason": "of a worker that does not number lines"})
+    with pytest.raises(RequestRefused, match="of a worker"):
+        worker.client.call("checkpoint", data=None)
 
 
 def test_a_question_that_waits_for_a_person_parks(worker: Worker) -> None:

@@ -36,10 +36,7 @@ FORGED = {
     "removal": "DELETE FROM draftsman.schedule_fires",
     "outcome": "UPDATE draftsman.schedule_fires SET status = 'skipped'",
 }
-ALLOWED = {
-    ("olga", "schedule"),  # in her own name
-    *(("worker", name) for name in ("occurrence", "removal", "outcome")),
-}
+ALLOWED = {("worker", name) for name in ("occurrence", "removal", "outcome")}
 SPEC = ScheduleSpec(
     "hourly", "@hourly", request={"type": "http_request", "payload": {"url": "https://e.org/"}}
 )

@@ -37,6 +37,7 @@ CALLS: Final[dict[str, Call]] = {
     "trello.present": Call(lambda conn: trello.present(conn, BOARD)),
     "trello.present_on": Call(lambda conn: trello.present_on(conn, [CARD])),
     "trello.begin_episodes": Call(lambda conn: trello.begin_episodes(conn, BOARD, SEEN, NOW)),
+    "trello.name_member": Call(lambda conn: trello.name_member(conn, CARD, LABEL, "e" * 24)),
     "trello.end_episodes": Call(lambda conn: trello.end_episodes(conn, SEEN, NOW)),
     "trello.end_removed_episode": Call(
         lambda conn: trello.end_removed_episode(conn, CARD, LABEL, NOW)

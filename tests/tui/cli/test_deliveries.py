@@ -85,9 +85,13 @@ async def test_deliveries_of_a_job_or_of_all_jobs_are_sent_again(
     seqs = await _dead(make, rt, 3)
     job = (await rt.outbox.all())[0].job
     assert (await cli("redeliver", "--job", job, "--json")).json == [seqs[-1]]
-    assert (await cli("redeliver", "--dead-letters", "--json")).json == seqs[:-1]
+    assert (await cli("redeliver", "--dead-letters", "--json", "--yes")).json == seqs[:-1]
     done = await cli("redeliver", "--dead-letters")
-    assert (done.code, done.out, done.err) == (0, "", "no dead-letter deliveries\n")
+    assert (done.code, done.out, done.err) == (
+        0,
+        "nothing to resend: no dead-letter deliveries\n",
+        "",
+    )
 
 
 async def test_sending_many_deliveries_again_is_confirmed(

@@ -145,7 +145,7 @@ def test_the_version_is_printed() -> None:
         (["db", "strt"], "unknown command 'strt'; did you mean start"),
         (["artifacts", "D-1"], "unknown command 'D-1'; run: draftsman artifacts list D-1"),
         (["--color"], "--color"),
-        (["show"], "missing argument 'JOB'; see: draftsman show --help"),
+        (["show"], "missing argument 'JOB[/QUESTION]'; see: draftsman show --help"),
         (["--config", "/no/such.toml", "jobs"], "/no/such.toml: No such file"),
         (["jobs", "--config", "/no/such.toml"], "/no/such.toml: No such file"),
     ],

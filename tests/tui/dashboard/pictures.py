@@ -53,7 +53,9 @@ Screen = list[list[tuple[str, Look]]]
 Pairs = list[list[tuple[str, Pair]]]
 """The text of each line in parts of one look in each theme."""
 PARTS: Final = re.compile(" +|[^ ]+")
-RUNTIME: Final = cast(Runtime, SimpleNamespace(policy=Policy(), embedded=True))
+RUNTIME: Final[Runtime] = cast(
+    Runtime, SimpleNamespace(policy=Policy(), embedded=True, seen_by=lambda viewer: RUNTIME)
+)
 """Runtime of the pictures, whose data is not loaded."""
 
 

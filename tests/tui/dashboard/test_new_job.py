@@ -113,7 +113,7 @@ async def test_form_whose_first_submission_succeeded_creates_no_second_job(
     async with open_dashboard(rt, owner) as seen:
         submit = JobSubmission(seen.app.main)
         submitted = [await submit({"text": "Tidy"}) for _ in range(2)]
-        assert [job.outcome for job in submitted] == ["created", "deduplicated"]
+        assert [job.value.outcome for job in submitted] == ["created", "deduplicated"]
         await seen.press("n")
         await seen.dialog("NewJobDialog")
         seen.app.screen._do = submit  # type: ignore[attr-defined]
@@ -131,8 +131,8 @@ async def test_form_joins_an_equal_job_of_another_form(rt: Runtime, owner: Actor
         typed = {"text": "Tidy", "unique": "1h"}
         forms = [JobSubmission(seen.app.main) for _ in range(2)]
         submitted = [await form(typed) for form in (*forms, forms[0])]
-    assert [job.outcome for job in submitted] == ["created", "joined", "deduplicated"]
-    assert {job.number for job in submitted} == {1}
+    assert [job.value.outcome for job in submitted] == ["created", "joined", "deduplicated"]
+    assert {job.value.number for job in submitted} == {1}
 
 
 async def test_unsupported_values_are_errors_of_their_fields(rt: Runtime) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -55,7 +55,7 @@ async def test_an_undo_that_did_not_reach_the_database_can_be_repeated(owner: Ac
         raise DatabaseUnreachable("the database cannot be reached")
 
     service = SimpleNamespace(undo=unreachable, apply=unreachable)
-    runtime = cast("Runtime", SimpleNamespace(pending_decisions=service))
+    runtime: Any = SimpleNamespace(pending_decisions=service, seen_by=lambda viewer: runtime)
     changes: list[int] = []
     clock = cast(DatabaseClock, SimpleNamespace(now=NOW))
     window = UndoWindow(

@@ -260,9 +260,10 @@ def command(
 
     The help lists it in its section, with the first line of the docstring; a command without a
     section belongs to a group. The help of a command that `lists` an entity has its columns; `does`
-    are the actions that it takes. The function may be a coroutine. Every command accepts `--json`
-    and, in any position, the global options. A `long_running` command handles shutdown signals with
-    `shutdown_signals`; other commands keep Python's default handling.
+    are the actions that it takes, and gives it `--yes` if one is confirmed. The function may be a
+    coroutine. Every command accepts `--json` and, in any position, the global options. A
+    `long_running` command handles shutdown signals with `shutdown_signals`; other commands keep
+    Python's default handling.
     """
 
     def decorate(function: Function) -> click.Command:
@@ -282,6 +283,8 @@ def command(
         else:
             command = click.command(name, ListCommand, entity=lists, epilog=epilog)(run)
         ACTIONS_OF[command] = does
+        if any(action.is_confirmed for action in does):
+            command.params.append(yes_option())
         command.params += shared_options(hidden=True)
         command.params.append(_flag("--json", _sets("json", True), "Output JSON."))
         if lists is not None:
@@ -307,6 +310,11 @@ def command_group(
         return group
 
     return decorate
+
+
+def yes_option() -> click.Option:
+    """Return the option of a command whose action is confirmed."""
+    return click.Option(["-y", "--yes"], is_flag=True, help="Do not ask for confirmation.")
 
 
 def _register(command: click.Command, section: Section | None) -> None:

@@ -12,8 +12,8 @@ from draftsman.database.migrate import RecordedPackage
 from draftsman.database.migration_files import Migration
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
-from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, command_group
+from draftsman_tui.cli.perform import confirm
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
@@ -71,8 +71,9 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
 
 async def _import_people(app: App, yes: bool) -> None:
     """Offer to import the people of the configuration into the database of a server."""
+    from draftsman.actions.people import import_people
     from draftsman.people.configuration import configured_directory
-    from draftsman_tui.cli.people.people import change
+    from draftsman_tui.cli.perform import act
 
     new = configured_directory(app.settings)
     if not new:
@@ -81,7 +82,7 @@ async def _import_people(app: App, yes: bool) -> None:
         if not (await rt.people.directory()).changes(new):
             return
         if yes or (app.out.interactive and not app.json):
-            await change(app, rt, new, yes=yes)
+            await act(app, rt, import_people, new, yes=yes)
         else:
             text = "people in the configuration are not in the database"
             app.out.info(f"{text}; to import them: draftsman people import")
@@ -230,10 +231,7 @@ async def restore(app: App, file: Path, yes: bool) -> None:
     from draftsman.database import migrate as migrations
 
     server = _server(app)
-    if not yes:
-        if not app.out.interactive:
-            raise UsageError("this replaces all jobs in the database; to confirm, use --yes")
-        prompts.confirm(f"Replace all jobs in the database with {file}?")
+    confirm(app, f"Replace all jobs in the database with {file}?", yes=yes, required=True)
     await asyncio.to_thread(server.restore, file)
     database_url = server.url()
     await migrations.migrate(database_url)

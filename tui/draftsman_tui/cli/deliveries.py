@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from draftsman.actions.maintenance import deliveries as count_of
 from draftsman.actions.maintenance import redeliver as redeliver_action
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.entities.deliveries import DELIVERIES
@@ -14,11 +13,8 @@ from draftsman.jobs.details.sections.deliveries import unserved_texts
 from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.perform import call_of, confirm_action, print_result
+from draftsman_tui.cli.perform import act
 from draftsman_tui.terminal import params
-
-_CONFIRM_FROM = 5
-"""Number of deliveries from which a retry asks for confirmation."""
 
 
 @command(
@@ -77,7 +73,6 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
 @click.option(
     "--dead-letters", is_flag=True, help="All dead-letter deliveries, up to the oldest 1000."
 )
-@params.yes_option
 async def redeliver(
     app: App, ids: tuple[int, ...], job: JobRef | None, dead_letters: bool, yes: bool
 ) -> None:
@@ -92,10 +87,4 @@ async def redeliver(
         if not seqs:
             number = None if job is None else await number_of(rt, job)
             seqs = await rt.outbox.dead_letters(number)
-        if len(seqs) >= _CONFIRM_FROM:
-            confirm_action(app, redeliver_action, count_of(len(seqs)), yes=yes)
-        result = await redeliver_action(await call_of(rt), seqs)
-    if result.value or app.json:
-        print_result(app, result)
-    else:
-        app.out.info("no dead-letter deliveries")
+        await act(app, rt, redeliver_action, seqs, yes=yes)

@@ -6,6 +6,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import click
+
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
@@ -21,15 +23,22 @@ if TYPE_CHECKING:
     from draftsman_tui.cli.app import App
 
 Row = TypeVar("Row")
+R = TypeVar("R")
 PROGRESS_INTERVAL: Final = 2.0
 """Seconds between progress messages."""
+HARMLESS: Final = {
+    "dry_run": "--dry-run to preview",
+    "check": "--check to preview",
+    "no_check": "--no-check to skip them",
+}
+"""Options that change nothing, by their parameters."""
 
 
-async def call_of(rt: Runtime) -> Call:
-    """Return the call of the person who runs this command."""
+async def call_of(app: App, rt: Runtime) -> Call:
+    """Return the call of the person who runs this command, with its progress on stderr."""
     from draftsman.actions.action import Call
 
-    return Call(rt, await rt.actor())
+    return Call(rt, await rt.actor(), report=app.out.info)
 
 
 async def numbers_of(
@@ -50,44 +59,76 @@ async def numbers_of(
     return numbers, unknown
 
 
-def confirm(
-    app: App, question: str, *, yes: bool, required: bool = False, dry_run: str = ""
-) -> None:
+def confirm(app: App, question: str, *, yes: bool, required: bool = False) -> None:
     """Ask a question before an action, unless `yes`; raises Refused on no.
 
-    Without a terminal, a `required` confirmation needs --yes; raises UsageError. `dry_run` names
-    another option that changes nothing.
+    Without a terminal, a `required` confirmation needs --yes; raises UsageError, which names an
+    option of the command that changes nothing.
     """
     if yes:
         return
     if app.out.interactive:
         prompts.confirm(question)
     elif required:
-        raise UsageError(f"{question} Not a terminal: to confirm, use --yes{dry_run}")
+        options = {param.name for param in click.get_current_context().command.params}
+        others = (text for option, text in HARMLESS.items() if option in options)
+        text = "".join(f" (or {other})" for other in others)
+        raise UsageError(f"{question} Not a terminal: to confirm, use --yes{text}")
 
 
-def confirm_action(
-    app: App, action: Action[Any, ..., Any], what: str, *, yes: bool, note: str = ""
-) -> None:
-    """Ask the question of an action, as `confirm` does; a guarded action needs an answer."""
-    question = f"{action.question.format(what)} {note or action.consequence}"
-    confirm(app, question, yes=yes, required=action.guarded)
+async def perform(
+    app: App, action: Action[Row, ..., R], row: Row, *, yes: bool = False, **arguments: Any
+) -> ActionResult[R]:
+    """Connect, and take an action as `act` does."""
+    async with app.runtime() as rt:
+        return await act(app, rt, action, row, yes=yes, **arguments)
 
 
-def print_result(app: App, result: ActionResult[Any], data: object = None) -> None:
-    """Print what an action did, or its JSON document, by default that of the service."""
+async def act(
+    app: App,
+    rt: Runtime,
+    action: Action[Row, ..., R],
+    row: Row,
+    *,
+    yes: bool = False,
+    prints: bool = True,
+    **arguments: Any,
+) -> ActionResult[R]:
+    """Ask the question of an action that is confirmed, take it, and print what it did.
+
+    A refusal with data has its JSON document, too.
+    """
+    from draftsman.actions.action import RefusedWithData
+
+    call = await call_of(app, rt)
+    if action.is_confirmed and (asked := await action.asked(call, row, **arguments)) is not None:
+        if asked.lines and not app.json:
+            app.out.print(*asked.lines)
+        confirm(app, str(asked), yes=yes, required=action.guarded)
+    try:
+        result = await action.run(call, row, **arguments)
+    except RefusedWithData as error:
+        if app.json:
+            app.out.document(error.data)
+        raise
+    if prints:
+        print_result(app, result)
+    return result
+
+
+def print_result(app: App, result: ActionResult[Any]) -> None:
+    """Print what an action did, or its JSON document, and its warnings on stderr."""
     if app.json:
-        app.out.document(as_data(result.value) if data is None else data)
+        app.out.document(as_data(result.document))
     else:
         app.out.print(result_line(result))
+    print_warnings(app, result)
 
 
-def print_results(app: App, results: Sequence[ActionResult[Any]]) -> None:
-    """Print what an action did to several rows."""
-    if app.json:
-        app.out.document([result.value for result in results])
-    else:
-        app.out.print(*map(result_line, results))
+def print_warnings(app: App, result: ActionResult[Any]) -> None:
+    """Print on stderr what may follow an action."""
+    for warning in result.warnings:
+        app.out.info(f"warning: {warning}")
 
 
 def confirm_matching(
@@ -97,21 +138,15 @@ def confirm_matching(
     from draftsman.actions.jobs import Selection
 
     selection = Selection.of(action, jobs)
-    confirm(
-        app,
-        f"{selection.question} {selection.note()}",
-        yes=yes,
-        required=True,
-        dry_run=" (or --dry-run to list them)",
-    )
+    confirm(app, f"{selection.question} {selection.note()}", yes=yes, required=True)
     return selection.numbers
 
 
 async def perform_each(
     app: App,
+    rt: Runtime,
     action: Action[Row, ..., Any],
     rows: Sequence[Row],
-    do: Callable[[Row], Awaitable[ActionResult[Any]]],
     *,
     name: Callable[[Row], str] = str,
     key: str = "number",
@@ -119,6 +154,7 @@ async def perform_each(
     after: Callable[[Row, Any], Awaitable[None]] | None = None,
     unknown: Sequence[DraftsmanError] = (),
     as_list: bool = False,
+    **arguments: Any,
 ) -> None:
     """Act on each row in turn, print each result, and raise after all if one was refused.
 
@@ -131,10 +167,11 @@ async def perform_each(
     documents: list[Any] = []
     errors = [*unknown]
     progress = Progress(app, action, len(rows))
+    call = await call_of(app, rt)
     try:
         for row in rows:
             try:
-                result = await do(row)
+                result = await action.run(call, row, **arguments)
             except DatabaseUnreachable:
                 raise
             except DraftsmanError as error:

@@ -16,11 +16,10 @@ from draftsman.questions.permission_rules.permission_rule import (
     MEANINGS,
     Backtest,
     PermissionRule,
-    RuleStatus,
 )
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.perform import call_of, confirm_action
+from draftsman_tui.cli.perform import perform
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
@@ -130,7 +129,9 @@ async def test(app: App, pattern: str, repo: str, tried: str | None) -> None:
 
 
 @rules.subcommand(
-    "propose", examples=("draftsman rules propose 'pytest tests/**' --repo shop --for 14d",)
+    "propose",
+    examples=("draftsman rules propose 'pytest tests/**' --repo shop --for 14d",),
+    does=(actions.propose,),
 )
 @click.argument("pattern", type=params.TEXT)
 @repo_option
@@ -140,14 +141,7 @@ async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> N
 
     It is refused if a person denied a command that it matches.
     """
-    async with app.runtime() as rt:
-        is_known = await rt.rules.is_known(repo)
-        rule = await rt.rules.propose(repo, pattern, await rt.actor(), seconds)
-    _print_rule(app, rule)
-    if app.json:
-        return
-    _note_repository(app, repo, is_known=is_known)
-    app.out.info(f"to make it active: draftsman rules ratify {rule.id}")
+    await perform(app, actions.propose, pattern, repo=repo, seconds=seconds)
 
 
 @rules.subcommand(
@@ -157,17 +151,9 @@ async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> N
 )
 @click.argument("rule", type=click.IntRange(1))
 @time_option
-@params.yes_option
 async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
     """Make a proposed rule active, after a look at its backtest."""
-    async with app.runtime() as rt:
-        proposed = await rt.rules.get(rule)
-        if proposed.status is RuleStatus.PROPOSED and not yes:
-            if app.out.interactive:
-                app.out.print(*backtest_lines(await rt.rules.test(proposed.repo, proposed.pattern)))
-            what = f"{proposed.text!r} in {proposed.repo}"
-            confirm_action(app, actions.ratify, what, yes=yes)
-        _print_rule(app, (await actions.ratify(await call_of(rt), rule, seconds)).value)
+    await perform(app, actions.ratify, rule, seconds=seconds, yes=yes)
 
 
 @rules.subcommand(
@@ -179,8 +165,7 @@ async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
 @click.option("--reason", type=params.TEXT, default="", help="Reason, kept with the rule.")
 async def revoke(app: App, rule: int, reason: str) -> None:
     """End a proposed or active rule at once."""
-    async with app.runtime() as rt:
-        _print_rule(app, (await actions.revoke(await call_of(rt), rule, reason)).value)
+    await perform(app, actions.revoke, rule, reason=reason)
 
 
 def _note_repository(app: App, repo: str, *, is_known: bool) -> None:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import click
 
+from draftsman.actions.changes import no_diff_reason
+from draftsman.agent_runs.changes.user_repository import UserRepository
 from draftsman.agent_runs.policies.code_owners import ApprovalGroup, OwnerRules
 from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
 from draftsman.errors import Refused, UsageError
@@ -17,9 +19,7 @@ from draftsman.formats.amounts import counted
 from draftsman.ids import parse_job
 from draftsman.repos.repo_catalog import RepoLocation
 from draftsman.runtime import Runtime
-from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command_group, number_of
-from draftsman_tui.common.artifacts import no_diff_reason
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 

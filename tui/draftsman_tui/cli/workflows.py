@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from draftsman.actions.jobs import cancel_group, canceled
+from draftsman.actions.jobs import cancel_group
 from draftsman.entities.groups import GROUPS, group_data
 from draftsman.formats import times
-from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
 from draftsman.ids import actor_name
 from draftsman.text import first_line
 from draftsman.workflows.groups import MEANINGS
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.perform import call_of, confirm_action, print_results
+from draftsman_tui.cli.perform import perform
 from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
@@ -103,20 +102,12 @@ async def show(app: App, name: str, limit: int) -> None:
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
-@params.yes_option
 async def cancel(app: App, name: str, reason: str | None, yes: bool) -> None:
     """Cancel the unfinished jobs of a group.
 
     Running jobs are asked to stop first. Jobs that are added later are canceled at once.
     """
-    async with app.runtime() as rt:
-        group = await rt.workflows.groups.get(name)
-        unfinished = group.running + group.waiting
-        if unfinished:
-            jobs = f"{counted(unfinished, 'unfinished job')} of the group {name!r}"
-            confirm_action(app, cancel_group, jobs, yes=yes)
-        result = await cancel_group(await call_of(rt), name, reason or "")
-    print_results(app, [canceled(job) for job in result.value])
+    await perform(app, cancel_group, name, reason=reason or "", yes=yes)
 
 
 def _reason(member: GroupMember) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from draftsman.jobs.job import TERMINAL
 from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
@@ -20,17 +19,6 @@ async def read_patch(rt: Runtime, number: int, run: int | None = None) -> str | 
     if artifact is None:
         return None
     return (await rt.checkpoints.content(artifact)).decode("utf-8", "replace")
-
-
-async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> str:
-    """Explain why a job or a question has no diff; `missing`: it has no patch at all.
-
-    A question without a patch is of a handler that saves none.
-    """
-    if "/" in name and missing:
-        return f"{name}: diff not available"
-    is_over = "/" not in name and (await rt.read_model.version(number)).status in TERMINAL
-    return f"{name} has no changes{'' if is_over else ' so far'}"
 
 
 def printable(patch: str) -> str:

@@ -16,24 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.jobs.details.wait_reason import WaitReason
-    from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.runtime import Runtime
-
-
-def submitted_text(job: SubmittedJob) -> str:
-    """Return the job of a request, which job it replaces, and why it was skipped."""
-    text = f"{job.name} {job.outcome}"
-    if job.replaced is not None:
-        text += f"; it replaces {job_name(job.replaced)}, which was canceled before its start"
-    if job.outcome == "created" and job.status is Status.CANCELED:
-        why = "a job that it waits for did not complete, or its group stopped or was canceled"
-        text += f" and skipped: {why}"
-    return text
-
-
-def submitted_message(job: SubmittedJob) -> str:
-    """Return the job of a request, and why it may wait for long."""
-    return submitted_text(job) + (f"; {job.warning}" if job.warning is not None else "")
 
 
 def status_text(

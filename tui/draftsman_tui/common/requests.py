@@ -12,8 +12,6 @@ from draftsman.errors import FieldError, RejectedField, UsageError
 
 UNCHECKED: Final = "to submit it anyway, use --unchecked"
 ADD_REPO: Final = "or first run: draftsman repos add"
-OTHER_TEXT_IGNORED: Final = "your request was added to its history"
-"""Note on a request that joined a live job."""
 _OPTIONS: Final = {
     "subject_key": "subject",
     "unique.by": "unique-by",

@@ -146,7 +146,7 @@ def dashboard_command(
             on=None if on is None else frozenset(on),
             needs=first.right if first is not None else needs,
             writes=writes,
-            takes=(first.arguments if first is not None else "") if takes is None else takes,
+            takes=(first.takes.usage if first is not None else "") if takes is None else takes,
             actions=actions,
             footer=footer if isinstance(footer, bool) else frozenset(footer),
         )

@@ -23,8 +23,8 @@ def result_line(result: ActionResult[Any]) -> Text:
 
 
 def result_text(result: ActionResult[Any]) -> str:
-    """Return what an action did, without the command."""
-    text = f"{result.subject} {predicate(result)}".strip()
+    """Return what an action did and its warnings, without the command."""
+    text = "; ".join([f"{result.subject} {predicate(result)}".strip(), *result.warnings])
     return text[:1].upper() + text[1:]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from draftsman.actions.action import Call
+from draftsman.actions.people import create_link_code
 from draftsman.formats.times import span
 from draftsman_bots.conversation.commands import Access, Surface, command_names, help_lines
 from draftsman_bots.conversation.parser import ParsedText
@@ -128,10 +130,10 @@ def _confirmation(submitted: SubmittedJob) -> str:
 
 
 async def _link_reply(ctx: BotContext, actor: Actor) -> Reply:
-    code = await ctx.rt.people.create_link_code(actor)
+    result = await create_link_code(Call(ctx.rt, actor), (actor.channel, actor.id))
     return Reply(
         "In a terminal where draftsman knows you, run this within 15 minutes:"
-        f" `draftsman people link {code}`. The code works once; do not share it."
+        f" `draftsman people link {result.value}`. The code works once; do not share it."
     )
 
 

@@ -133,8 +133,8 @@ def _question_modal(
 ) -> View:
     name = question_name(*row)
     verb = action.name.capitalize()
-    optional = action.arguments.startswith("[")
-    label = action.prompt.format(name)
+    optional = action.takes.usage.startswith("[")
+    label = action.takes.prompt.format(name)
     field = _input(block, label, truncate(text, MAX_INPUT), optional=optional, multiline=True)
     title = truncate(f"{verb} {name}", 24)
     value = ids.answer_value(*row)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman.people.service.browser_sessions import BrowserSessions
+from draftsman.actions.action import Call
+from draftsman.actions.people import sign_in
 from draftsman_bots.slack.deliveries.mrkdwn import escape, local_time
 from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.web.settings import WebSettings
@@ -32,8 +33,7 @@ async def create(ctx: BotContext, actor: Actor, origin: RequestOrigin) -> Reply:
     web = WebSettings.of(ctx.rt.settings)
     if web.url is None or not web.is_secure:
         return Reply(NO_URL)
-    token, expires_at = await BrowserSessions(ctx.rt.db, ctx.rt.policy).create_link(actor)
-    url = f"{web.origin}/sign-in/{token}"
+    url, expires_at = (await sign_in(Call(ctx.rt, actor), web.origin)).value
     return Reply(
         f"<{escape(url)}|Sign in to the web inbox> as {escape(actor.person or '')}: it works once,"
         f" until {local_time(expires_at)}. Do not share it."

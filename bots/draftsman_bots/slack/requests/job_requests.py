@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.actions.action import Call
+from draftsman.actions.requests import revise
 from draftsman.deliveries.target import parse
 from draftsman.errors import (
     FieldError,
@@ -18,7 +20,7 @@ from draftsman.errors import (
     RejectedField,
     UsageError,
 )
-from draftsman.jobs.job import TERMINAL, Condition
+from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.attachments import MAX_FILES
 from draftsman.jobs.requests.invocation import FileRef, Invocation, RecentDuplicate
 from draftsman.jobs.requests.service.request_checks import check_agent
@@ -98,14 +100,10 @@ async def submit_request(
 
     None if the job of its key has another request.
     """
-    fields: dict[str, Any] = {"attachments": origin.attachments}
-    if origin.revises is not None:  # it has ended: its child gets its result, and starts at once
-        fields |= {"after": (origin.revises,), "on": Condition.ANY}
-        fields["attachments_of"] = origin.revises
-    submission = submission.model_copy(update=fields)
+    submission = submission.model_copy(update={"attachments": origin.attachments})
     try:
         if origin.revises is not None:  # a link has a transaction of its own
-            submitted = await ctx.rt.submissions.submit(submission, actor)
+            submitted = (await revise(Call(ctx.rt, actor), origin.revises, submission)).value
         else:
             submitted = await ctx.submissions.submit((submission, actor))
     except IdempotencyConflict:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman.errors import NotFound, Refused
-from draftsman.jobs.job import AGENT_TYPE, TERMINAL
+from draftsman.actions.action import Call
+from draftsman.actions.requests import revise
+from draftsman.errors import NotFound
 from draftsman.jobs.requests.invocation import PARAMETERS
-from draftsman.people.policy import Verb
 from draftsman.repos.repo_url import is_repo_url
-from draftsman.text import humanize
 from draftsman_bots.conversation.requests import MODES, JobRequest
 from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
@@ -23,7 +22,6 @@ from draftsman_bots.slack.requests.template_form import template_form
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
     from draftsman.people.actor import Actor
-    from draftsman.runtime import Runtime
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import BlockAction, ViewSubmission
 
@@ -32,8 +30,8 @@ CHANGES: Final = "Changes to this request:"
 
 async def open_form(ctx: BotContext, actor: Actor, click: BlockAction, number: int) -> None:
     """Open the form of a finished job's request; raises DraftsmanError."""
-    ctx.rt.policy.check(actor, Verb.SUBMIT)
-    job = await _finished(ctx.rt.seen_by(actor), number)
+    await revise.asked(Call(ctx.rt, actor), number)
+    job = await ctx.rt.seen_by(actor).read_model.job(number)
     target = job_target(click.channel, click.thread or click.ts, click.user_id)
     view = await _template_view(ctx, job, target)
     if view is None:
@@ -55,7 +53,8 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     if not text:
         return {modal_views.TEXT: "Describe the work."}
     actor = await authorize_form(ctx, view.user, target)
-    job = await _finished(ctx.rt.seen_by(actor), number)
+    await revise.asked(Call(ctx.rt, actor), number)
+    job = await ctx.rt.seen_by(actor).read_model.job(number)
     original = job.ticket_text or job.ticket_title or ""
     if modal_views.is_too_long(original):
         text = f"{original}\n\n{CHANGES}\n{text}"
@@ -71,18 +70,6 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     origin = RequestOrigin(view.key, target, revises=number)
     await job_requests.submit(ctx, actor, origin, request)
     return {}
-
-
-async def _finished(rt: Runtime, number: int) -> Job:
-    """Return a finished job of an agent; raises NotFound and Refused."""
-    job = await rt.read_model.job(number)
-    if job.status not in TERMINAL:
-        raise Refused(
-            f"is {humanize(job.status)}; to change its work, reply in its thread", subject=job.name
-        )
-    if job.type != AGENT_TYPE:
-        raise Refused(f"is a job of type {job.type}, which has no text", subject=job.name)
-    return job
 
 
 async def _template_view(ctx: BotContext, job: Job, target: str) -> View | None:

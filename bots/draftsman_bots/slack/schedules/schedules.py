@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from slack_sdk.errors import SlackApiError
 
 from draftsman.actions import schedules as actions
+from draftsman.actions.action import Call
 from draftsman.errors import Conflict, NotFound, NotPermitted, UsageError
 from draftsman.formats.times import in_zone
 from draftsman.formats.truncation import utf16_length
@@ -198,7 +199,7 @@ async def add(ctx: BotContext, actor: Actor, click: BlockAction) -> Reply:
         raise NotFound("schedule not found") from None
     try:
         spec = await _spec(ctx, proposal, click.channel, click.user_id)
-        schedule = await ctx.rt.schedules.add(spec, actor, chats=False)
+        schedule = (await actions.add(Call(ctx.rt, actor), spec, chats=False)).value
     except NotFound as error:  # its template or repository, not the button
         return error_reply(error)
     except Conflict:

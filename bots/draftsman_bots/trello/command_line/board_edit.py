@@ -10,10 +10,12 @@ import click
 
 from draftsman.errors import Conflict, Refused, UsageError
 from draftsman_bots.trello.command_line.board_access import configured, find_board, trello
-from draftsman_bots.trello.command_line.board_text import document, print_board
+from draftsman_bots.trello.command_line.board_text import print_board
+from draftsman_bots.trello.records import actions
 from draftsman_bots.trello.records.cards import check
 from draftsman_bots.trello.records.service import boards_of
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.perform import act
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -112,6 +114,7 @@ def _board_options(function: Callable[..., Any]) -> Callable[..., Any]:
         "draftsman boards add a1B2c3D4 --ignore Icebox --template result.md --include-existing",
         "draftsman boards add a1B2c3D4 --checklists questions --due-dates",
     ),
+    does=(actions.watch,),
 )
 @click.argument("url", metavar="URL", type=params.TEXT)
 @_board_options
@@ -153,10 +156,9 @@ async def add(app: App, url: str, **options: Any) -> None:
             board_options = await _build_options(context, layout, template, options)
             config, warnings = board_setup.build_config(layout, board_options)
         await check_rules(rt, config)
-        await boards_of(rt).save(config, await rt.actor())
+        await act(app, rt, actions.watch, config, prints=app.json)
         repos = await rt.repos.catalog()
     if app.json:
-        app.out.document(document(config))
         return
     print_board(app, config, layout.names)
     for text in (*warnings, *hints):
@@ -174,6 +176,7 @@ async def add(app: App, url: str, **options: Any) -> None:
         "draftsman boards set Work --template none",
         "draftsman boards set Work --field status=Phase --field cost=Cost --digest-card none",
     ),
+    does=(actions.watch,),
 )
 @click.argument("board", type=params.TEXT)
 @_board_options
@@ -198,9 +201,8 @@ async def change(app: App, board: str, **options: Any) -> None:
             board_options = await _build_options(context, layout, template, options)
             config, warnings = board_setup.build_config(layout, board_options, old)
         await check_rules(rt, config)
-        await boards_of(rt).save(config, await rt.actor())
+        await act(app, rt, actions.watch, config, prints=app.json)
     if app.json:
-        app.out.document(document(config))
         return
     print_board(app, config, layout.names)
     for text in warnings:

@@ -30,10 +30,11 @@ from draftsman_bots.trello.command_line.board_edit import (
 from draftsman_bots.trello.command_line.board_rows import BOARDS, BoardRow
 from draftsman_bots.trello.command_line.board_text import document, print_board, rule_text
 from draftsman_bots.trello.command_line.board_webhooks import webhook
+from draftsman_bots.trello.records import actions
 from draftsman_bots.trello.records.service import boards_of
-from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group, number_of
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.perform import act
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import of_channel, require
 from draftsman_tui.terminal.output import check_lines
@@ -222,6 +223,7 @@ SAMPLE = Message(
 @boards.subcommand(
     "bind",
     examples=("draftsman boards bind Work 'update package' bump", "draftsman boards show Work"),
+    does=(actions.watch,),
 )
 @click.argument("board", type=params.TEXT)
 @click.argument("label", type=params.TEXT)
@@ -240,16 +242,15 @@ async def bind(app: App, board: str, label: str, template: str) -> None:
             layout = await board_setup.fetch_layout(context.trello, old.board_id)
             config, warnings = board_setup.bind_template(layout, old, label, template)
         await check_rules(rt, config)
-        await boards_of(rt).save(config, await rt.actor())
-    if app.json:
-        app.out.document(document(config))
-        return
-    app.out.print(f"{config.name}: label {label} creates jobs of template {template}")
-    for text in warnings:
+        says = f"has the label {label}, which creates jobs of template {template}"
+        await act(app, rt, actions.watch, config, says=says)
+    for text in () if app.json else warnings:
         app.out.info(text)
 
 
-@boards.subcommand("unbind", examples=("draftsman boards unbind Work 'update package'",))
+@boards.subcommand(
+    "unbind", examples=("draftsman boards unbind Work 'update package'",), does=(actions.watch,)
+)
 @click.argument("board", type=params.TEXT)
 @click.argument("label", type=params.TEXT)
 async def unbind(app: App, board: str, label: str) -> None:
@@ -259,11 +260,8 @@ async def unbind(app: App, board: str, label: str) -> None:
 
     async with app.runtime() as rt:
         config = board_setup.unbind_template(await find_board(rt, board), label)
-        await boards_of(rt).save(config, await rt.actor())
-    if app.json:
-        app.out.document(document(config))
-    else:
-        app.out.print(f"{config.name}: label {label} no longer creates jobs")
+        says = f"has the label {label}, which no longer creates jobs"
+        await act(app, rt, actions.watch, config, says=says)
 
 
 @boards.subcommand(
@@ -314,25 +312,13 @@ async def show(app: App, board: str) -> None:
     app.out.print("never polled" if cursor is None else f"polled {times.ago(cursor.polled_at)}")
 
 
-@boards.subcommand("remove", examples=("draftsman boards remove Work",))
+@boards.subcommand("remove", examples=("draftsman boards remove Work",), does=(actions.unwatch,))
 @click.argument("board", type=params.TEXT)
-@params.yes_option
 async def remove(app: App, board: str, yes: bool) -> None:
     """Remove the configuration of a board; its jobs and comments are kept."""
     async with app.runtime() as rt:
         config = await find_board(rt, board)
-        if not yes:
-            if not app.out.interactive:
-                raise UsageError(f"not a terminal; to remove {config.name}, use --yes")
-            prompts.confirm(f"Remove {config.name}?")
-        await boards_of(rt).remove(config.board_id, await rt.actor())
-        warning = await remove_webhook(rt, config)
-    if app.json:
-        app.out.document({"board_id": config.board_id, "removed": True, "webhook_warning": warning})
-        return
-    app.out.print(f"{config.name} removed")
-    if warning is not None:
-        app.out.info(warning)
+        await act(app, rt, actions.unwatch, config, delete_webhook=remove_webhook, yes=yes)
 
 
 async def _names(

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from draftsman.actions.action import Call
+from draftsman.actions.questions import extend
 from draftsman.errors import CORRECTABLE, Failure
 from draftsman.formats.times import spelled_time
 from draftsman.ids import question_name
@@ -79,7 +81,7 @@ async def _extend(
     names = []
     for question in expiring:
         if question.expires_at - SAME <= due:  # the date may be the last that exists
-            await context.rt.questions.extend(question.job, question.question, due, actor)
+            await extend(Call(context.rt, actor), (question.job, question.question), due)
             names.append(_name(question))
     return names
 

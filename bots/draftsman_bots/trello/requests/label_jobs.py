@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.actions.action import Call
+from draftsman.actions.jobs import cancel
+from draftsman.actions.requests import submit
 from draftsman.deliveries.target import parse
 from draftsman.errors import (
     Failure,
@@ -183,7 +186,7 @@ async def cancel_removed_card(context: BotContext, board: BoardConfig, action: A
         job = await context.rt.read_model.job(number)
         if job.subject_key == card_subject_key(card) and job.status not in TERMINAL:
             try:
-                await context.rt.job_control.cancel(number, actor, reason)
+                await cancel(Call(context.rt, actor), number, reason)
             except Refused as error:
                 _log.info("D-%s: %s", number, error)
                 outcome = "rejected"
@@ -259,7 +262,7 @@ async def _submit(
     files = attachments.file_refs(card, context.me.id)
     request = request.model_copy(update={"attachments": files})
     try:
-        submitted = await context.rt.submissions.submit(request, actor)
+        submitted = (await submit(Call(context.rt, actor), request)).value
     except IdempotencyConflict:
         return None
     if files:

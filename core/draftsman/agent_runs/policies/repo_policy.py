@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import Any, Final, Self
 
 from draftsman.agent_runs.changes.patch_files import PatchFile, patch_files, text_lines
-from draftsman.agent_runs.policies import secret_scanner
 from draftsman.agent_runs.policies.file_classes import CLASSES, classes_of, classes_of_folder
 from draftsman.formats.amounts import format_size
+from draftsman.formats.secret_formats import secret_kinds
 from draftsman.repos.repo_profile import RepoProfile, is_among
 from draftsman.settings.policies import Effect, PolicySettings
 from draftsman.text import digest
@@ -199,15 +199,12 @@ class RepoPolicy:
         """Yield the secrets in the added lines of a file, or in these lines from the first."""
         if is_among(file.path, self.settings.secrets_allowed_in):
             return
-        scanners = (
-            ("secrets", secret_scanner.secret_kinds),
-            ("possible_secrets", secret_scanner.possible_secret_kinds),
-        )
-        for rule, scan in scanners:
+        for rule in ("secrets", "possible_secrets"):
             if getattr(self.settings, rule) == "allow":
                 continue
             for number, text in file.added if lines is None else enumerate(lines, 1):
-                for kind in scan(text.replace("\0", "")):  # also of UTF-16
+                text = text.replace("\0", "")  # of UTF-16
+                for kind in secret_kinds(text, certain=rule == "secrets"):
                     yield from self._finding(rule, file.path, number, kind)
 
     def _finding(

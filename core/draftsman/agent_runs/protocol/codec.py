@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from typing import Annotated, Final, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -11,20 +13,38 @@ from pydantic_core import from_json
 from draftsman import field_errors
 from draftsman.agent_runs.protocol.agent_messages import FromAgent
 from draftsman.agent_runs.protocol.protocol import AckMessage, ToAgent
-from draftsman.sandbox.processes.process import MAX_LINE, MalformedLine
+from draftsman.sandbox.processes.process import BEGINNING, MAX_LINE, MalformedLine
 
 MAX_REASON: Final = 300
 """Maximum characters of the reason for refusing a line."""
 TYPES: Final = tuple(model.model_fields["type"].default for model in get_args(FromAgent))
+SURROGATES: Final = re.compile(
+    rb"(\\[^u]|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2})"
+    rb"|\\u[dD][89a-fA-F][\da-fA-F]{2}",
+    re.DOTALL,
+)
+"""Escapes of JSON: group 1 is one to keep; the others are halves of a surrogate pair."""
+FIRST_ID: Final = re.compile(
+    rb'\s*{\s*(?:"type"\s*:\s*"\w*"\s*,\s*)?"id"\s*:\s*"([ -!#-\[\]-~]{1,200})"'
+)
+"""The id of a message at its beginning, as most programs write it."""
+REPLACEMENT: Final = rb"\ufffd"
 _Tagged = Annotated[FromAgent, Field(discriminator="type")]
 _ADAPTER: Final[TypeAdapter[FromAgent]] = TypeAdapter(_Tagged)
 
 
-def parse_line(line: bytes) -> FromAgent | MalformedLine:
-    """Parse a line of an agent, with or without its newline; never raises."""
+def parse_line(line: bytes | MalformedLine) -> FromAgent | MalformedLine:
+    """Parse a line of an agent, with or without its newline; never raises.
+
+    Half of a surrogate pair, which a program gets when it cuts a text, becomes U+FFFD.
+    """
+    if isinstance(line, MalformedLine):
+        return replace(line, id=line.id or _id_of(line.beginning))
     line = line.strip()
     if len(line) > MAX_LINE:
-        return MalformedLine.too_long(len(line), MAX_LINE)
+        malformed = MalformedLine.too_long(len(line), MAX_LINE, line[:BEGINNING])
+        return parse_line(malformed)
+    line = SURROGATES.sub(lambda escape: escape[1] or REPLACEMENT, line)
     try:
         return _ADAPTER.validate_json(line, strict=True)
     except ValidationError as error:
@@ -49,9 +69,11 @@ def _reason(error: ValidationError) -> str:
 
 
 def _id_of(line: bytes) -> str | None:
+    """Return the id of a message that is not valid, or of which only the beginning is known."""
     try:
-        message = from_json(line)
-    except ValueError:
-        return None
+        message = from_json(line.decode(errors="replace"), allow_partial=True)
+    except ValueError:  # invalid or too deep after its beginning
+        found = FIRST_ID.match(line)
+        return None if found is None else found[1].decode()
     name = message.get("id") if isinstance(message, dict) else None
     return name if isinstance(name, str) and 0 < len(name) <= 200 else None

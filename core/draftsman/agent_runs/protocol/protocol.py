@@ -216,6 +216,9 @@ class RefusedMessage(Model):
 
     type: Literal["refused"] = "refused"
     id: str | None = None
+    line: int | None = Field(
+        None, description="number of the line of the agent, from 1, if that has no `id`"
+    )
     reason: str
     error_class: AgentErrorClass = Field(
         "PERMANENT",

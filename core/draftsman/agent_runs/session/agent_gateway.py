@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from draftsman.agent_runs.mcp.http_transport import McpEndpoint
@@ -23,6 +23,9 @@ from draftsman.sandbox.gateway.http_server import GatewayReply, GatewayRequest, 
 from draftsman.sandbox.gateway_access import MCP_PATH, GatewayAccess, Provider
 from draftsman.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings.agents import AgentSettings
+
+MAX_REFUSED: Final = 20
+"""Requests of a run that are not allowed and stand in its log."""
 
 
 @asynccontextmanager
@@ -96,6 +99,13 @@ class _Ledger:
         self._run = run
         self._session = session
         self.release = session.meter.release
+        self._refused: set[str] = set()
+
+    async def refuse(self, reason: str) -> None:
+        """Write why a request is not allowed to the job's log, once and for few requests."""
+        if reason not in self._refused and len(self._refused) < MAX_REFUSED:
+            self._refused.add(reason)
+            self._run.log.write(f"[gateway] {reason}")
 
     async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
         """Reserve the maximum use of a call; return why it is refused."""

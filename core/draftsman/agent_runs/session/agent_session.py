@@ -46,10 +46,10 @@ from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.event_kinds import AGENT_KIND
 from draftsman.jobs.reserved_names import Owner, check_artifact, check_key
 from draftsman.jobs.retries import as_failure, classify
-from draftsman.jobs.runs.quota import Quota, is_quota
+from draftsman.jobs.runs.quota import PREFIX, Quota, is_quota
 from draftsman.questions.question import BUDGET_KEY, Answered, NoAnswer
 from draftsman.questions.question_spec import QuestionSpec
-from draftsman.sandbox.processes.process import AgentProcess, MalformedLine
+from draftsman.sandbox.processes.process import SEND_AHEAD, AgentProcess, MalformedLine
 
 # The grace period of a question: the agent is kept running for a quick answer.
 #
@@ -115,7 +115,7 @@ class DroppedOutput:
 
     def add_message(self, line: bytes | MalformedLine) -> RefusedMessage | None:
         """Count a message; return the refusal of a message with an id."""
-        message = line if isinstance(line, MalformedLine) else parse_line(line)
+        message = parse_line(line)
         name = "malformed line" if isinstance(message, MalformedLine) else message.type
         self._messages[name] += 1
         return None if message.id is None else RefusedMessage(id=message.id, reason=PARKED)
@@ -139,6 +139,10 @@ PARK_TIMEOUT: Final = 10.0
 """Seconds that a parked agent has to save a checkpoint and exit."""
 TERMINATE_TIMEOUT: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
+LOGGED_REFUSALS: Final = 100
+"""Refusals of lines without an id in the log of a run; the others are counted."""
+MAX_REFUSALS: Final = 64 * 1024
+"""Bytes that wait for an agent to read them, above which such a line gets no refusal."""
 PROGRAM_MESSAGES: Final = (AskMessage, ApproveMessage, EventMessage)
 """Messages that any program of the run may send on its socket."""
 PROGRAMS_WINDOW: Final = 0.2
@@ -181,6 +185,10 @@ class AgentSession:
         self.grace = GracePeriod(run)
         self.dropped = DroppedOutput()
         self._termination: asyncio.Task[None] | None = None
+        self._lines = 0
+        """Lines of the agent so far."""
+        self._malformed = 0
+        """Those that are no messages and have no id."""
         self._turn = asyncio.Lock()
         """Held while a message of the agent or of another program is handled."""
         self._progress: EventMessage | None = None
@@ -200,7 +208,11 @@ class AgentSession:
         self.started.set()
         try:
             async for line in process.lines():
+                self._lines += 1
                 await self._receive(process, line)
+            if (left_out := self._malformed - LOGGED_REFUSALS) > 0:
+                text = f"[refused] {left_out:,} more lines that are no messages of the protocol"
+                self._run.log.write(text)
             self.exit_code = await process.wait()
         finally:
             if self._termination is not None:
@@ -234,13 +246,13 @@ class AgentSession:
 
     async def park(self, process: AgentProcess, id: str | None) -> None:
         """Ask the agent to save a checkpoint and exit; terminate it after a timeout."""
-        await process.send(encode(ParkMessage(id=id)))
+        process.post(encode(ParkMessage(id=id)))
         self._schedule_termination(process)
 
     async def relay_messages(self, process: AgentProcess) -> None:
         """Send the messages of people to the agent until canceled."""
         await self.messages.relay(
-            lambda message: self._send(process, message),
+            lambda message: process.send(encode(message)),
             lambda: self.result is None and self._termination is None and not self._run.parked,
         )
 
@@ -280,8 +292,9 @@ class AgentSession:
         if is_quota(self.error):
             return
         if self._run.parked:  # its question is asked: nothing can be stored
-            if (refusal := self.dropped.add_message(line)) is not None:
-                await self._send(process, refusal)
+            refusal = self.dropped.add_message(line)
+            if refusal is not None and process.unread <= MAX_REFUSALS:
+                process.post(encode(refusal))
             return
         try:
             async with self._turn:
@@ -385,10 +398,9 @@ class AgentSession:
     # Messages of the agent
 
     async def _handle(self, process: AgentProcess, line: bytes | MalformedLine) -> None:
-        message = line if isinstance(line, MalformedLine) else parse_line(line)
+        message = parse_line(line)
         if isinstance(message, MalformedLine):
-            self._run.log.write(f"[refused] {message.reason}")
-            await self._send(process, RefusedMessage(id=message.id, reason=message.reason))
+            self._refuse_line(process, message)
             return
         if isinstance(message, AskMessage | ApproveMessage):
             await self._answer_or_park(process, message)
@@ -399,10 +411,10 @@ class AgentSession:
             if isinstance(error, Failure) and is_quota(error):
                 raise
             self._run.log.write(f"[refused] {message.type}: {error}")
-            await self._send(process, _refusal(message.id, error))
+            self._send(process, _refusal(message.id, error))
             return
         if message.id is not None:
-            await self._send(process, AckMessage(id=message.id, tree=tree))
+            self._send(process, AckMessage(id=message.id, tree=tree))
         if isinstance(message, ResultMessage | ErrorMessage):
             self._schedule_termination(process)
 
@@ -417,11 +429,11 @@ class AgentSession:
                 await self._pose(reply)
             elif answers := await self._ask_in_grace(process, [reply], seconds):
                 answer = answers[reply.key]
-                await self._send(process, AnswerMessage.of(message.id, message.key, answer))
+                self._send(process, AnswerMessage.of(message.id, message.key, answer))
                 return
             await self.park(process, message.id)
         else:
-            await self._send(process, reply)
+            self._send(process, reply)
 
     async def _ask_in_grace(
         self, process: AgentProcess, questions: Sequence[QuestionSpec], seconds: float
@@ -518,8 +530,28 @@ class AgentSession:
         await self._quotas.spend(Quota.ARTIFACTS, len(data))
         await self._run.artifact(name, data, kind)
 
-    async def _send(self, process: AgentProcess, message: ToAgent) -> None:
-        await process.send(encode(message))
+    def _send(self, process: AgentProcess, message: ToAgent) -> None:
+        """Reply without a wait: an agent may write all of its output before it reads."""
+        process.post(encode(message))
+        if process.unread > SEND_AHEAD and not is_quota(self.error):
+            text = f"the agent does not read its replies: more than {SEND_AHEAD:,} bytes wait"
+            code = f"{PREFIX}unread"
+            failure = Failure(text, origin="agent", code=code, declared="PERMANENT")
+            self._fail(process, failure)
+
+    def _refuse_line(self, process: AgentProcess, line: MalformedLine) -> None:
+        """Refuse a line that is no message; many without an id are ordinary output.
+
+        An agent that does not read such refusals gets no more of them.
+        """
+        if line.id is None:
+            self._malformed += 1
+            if process.unread > MAX_REFUSALS:
+                return
+        if self._malformed <= LOGGED_REFUSALS:
+            self._run.log.write(f"[refused] {line.reason}")
+        number = self._lines if line.id is None else None
+        self._send(process, RefusedMessage(id=line.id, line=number, reason=line.reason))
 
 
 def _refusal(id: str | None, error: UsageError | Failure) -> RefusedMessage:

@@ -6,12 +6,17 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
-from typing import Final
 from zoneinfo import ZoneInfo
 
 from draftsman import plugins
 from draftsman.attention import store
-from draftsman.attention.digests import DigestHours, DigestQuestion, digest_payload, parse_hours
+from draftsman.attention.digests import (
+    OFF,
+    DigestHours,
+    DigestQuestion,
+    digest_payload,
+    parse_hours,
+)
 from draftsman.channels import registry
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import Isolation
@@ -28,7 +33,6 @@ from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 
 _log = logging.getLogger(__name__)
-OFF: Final = "off"
 
 
 class Digests:

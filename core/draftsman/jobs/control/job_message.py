@@ -54,10 +54,20 @@ class SentMessage:
             return "the agent gets it between two turns, or with its next run"
         return "the agent gets it with its next run"
 
-    def __str__(self) -> str:
+    @property
+    def subject(self) -> str:
+        """What `says` is said of."""
+        return f"message {self.message}" if self.follow_up is None else job_name(self.number)
+
+    @property
+    def says(self) -> str:
+        """What became of the message."""
         if self.follow_up is not None:
-            return f"{job_name(self.number)} has finished; a follow-up on {self.follow_up} gets it"
-        return f"message {self.message} sent to {job_name(self.number)}: {self.when}"
+            return f"has finished; a follow-up on {self.follow_up} gets it"
+        return f"sent to {job_name(self.number)}: {self.when}"
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.says}"
 
 
 def check_text(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from draftsman.agent_runs.policies.secret_scanner import possible_secret_kinds, secret_kinds
+from draftsman.formats.secret_formats import secret_kinds
 
 IN_FOLDER: Final = "/*"
 """End of a word that stands for a file in a folder."""
@@ -256,7 +256,7 @@ def plain_words(command: str) -> tuple[str, ...] | None:
         return None
     if "git" in _names(program) and not _only_reads(words):
         return None
-    if secret_kinds(command) or possible_secret_kinds(command):
+    if secret_kinds(command) or secret_kinds(command, certain=False):
         return None
     return words
 

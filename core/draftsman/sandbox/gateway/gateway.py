@@ -21,6 +21,7 @@ from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundRespons
 from draftsman.outbound.server_sent_events import parse_events
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.sandbox.gateway import api_formats
+from draftsman.sandbox.gateway.allowed_requests import NotAllowed, check_request
 from draftsman.sandbox.gateway.api_formats import RETURNED_HEADERS, TokenUsage
 from draftsman.sandbox.gateway.http_server import GatewayReply, GatewayRequest
 from draftsman.sandbox.gateway.metering import (
@@ -56,6 +57,9 @@ class ModelCall:
 
 class CallLedger(Protocol):
     """Records the metered calls of a gateway; each is reserved, and then recorded or released."""
+
+    async def refuse(self, reason: str) -> None:
+        """Note a request that the gateway does not allow."""
 
     async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
         """Reserve the maximum use of a call; return why it is refused."""
@@ -104,6 +108,10 @@ class Gateway:
         else:
             try:
                 call, estimate = self._call(request, path)
+            except NotAllowed as error:
+                await self._ledger.refuse(str(error))
+                await self._refuse(reply, 403, str(error))
+                return
             except ValueError as error:
                 await self._refuse(reply, 400, str(error))
                 return
@@ -115,7 +123,7 @@ class Gateway:
     def _call(self, request: GatewayRequest, path: str) -> tuple[HttpCall, CallEstimate | None]:
         """Return the provider's call, and its maximum use if it is metered.
 
-        Raises ValueError, MissingSecret.
+        Raises NotAllowed, ValueError, MissingSecret.
         """
         settings = self._settings
         headers = {
@@ -133,6 +141,8 @@ class Gateway:
         model = api_formats.requested_model(path, body)
         if not isinstance(model, str) or not 0 < len(model) <= MAX_MODEL:
             raise ValueError(f"model must be a name of at most {MAX_MODEL} characters")
+        check_request(settings.provider, path, request.headers, body, settings.allow)
+        headers["content-type"] = "application/json"
         reported = api_formats.request_usage_report(path, body)
         data = request.body if reported is body else json.dumps(reported).encode()
         metered = api_formats.is_metered(path)

@@ -8,7 +8,7 @@ import os
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -33,6 +33,8 @@ from draftsman.settings.sandbox import SandboxSettings
 
 MAX_LINE: Final = 1024 * 1024
 """Maximum bytes of a line from an agent, without its newline."""
+BEGINNING: Final = 4096
+"""Bytes that are kept of a longer line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +43,24 @@ class MalformedLine:
 
     reason: str
     id: str | None = None
+    beginning: bytes = field(default=b"", compare=False, repr=False)
+    """The first bytes of a line that is too long, which may have its id."""
 
     @classmethod
-    def too_long(cls, size: int, limit: int) -> Self:
+    def too_long(cls, size: int, limit: int, beginning: bytes = b"") -> Self:
         """Return the line of so many bytes, which is longer than the limit."""
-        return cls(f"line of {size:,} bytes is too long; the limit is {limit:,} bytes")
+        text = f"line of {size:,} bytes is too long; the limit is {limit:,} bytes"
+        return cls(text, beginning=beginning)
 
 
 class LineSplitter:
-    """Splits a stream into lines; buffers at most `limit` bytes."""
+    """Splits a stream into lines; buffers at most `limit` bytes, and the beginning of a line."""
 
     def __init__(self, limit: int = MAX_LINE) -> None:
         self._limit = limit
         self._pieces: list[bytes] = []
         self._size = 0
+        self._beginning = b""
 
     def feed(self, chunk: bytes) -> Iterator[bytes | MalformedLine]:
         """Yield the lines that the chunk completes."""
@@ -72,6 +78,8 @@ class LineSplitter:
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._limit:
+            if self._pieces or not self._beginning:
+                self._beginning = b"".join((*self._pieces, piece))[:BEGINNING]
             self._pieces.clear()
         else:
             self._pieces.append(piece)
@@ -79,10 +87,12 @@ class LineSplitter:
     def _take(self) -> bytes | MalformedLine:
         line = b"".join(self._pieces)
         size = self._size
+        beginning = self._beginning
         self._pieces = []
         self._size = 0
+        self._beginning = b""
         if size > self._limit:
-            return MalformedLine.too_long(size, self._limit)
+            return MalformedLine.too_long(size, self._limit, beginning)
         return line
 
 
@@ -100,7 +110,7 @@ class AgentProcess:
     """An agent under guard. It is a context manager that kills all processes at its end.
 
         async with await AgentProcess.start(agent, cwd=…, home=…, lease=300, …) as process:
-            await process.send(encode(start))
+            process.post(encode(start))
             async for line in process.lines(): …
             code = await process.wait()
 
@@ -185,11 +195,24 @@ class AgentProcess:
         """The guard's process id."""
         return self._process.pid
 
-    async def send(self, line: bytes) -> None:
-        """Write a line to the agent; dropped if it has exited or closed its input."""
+    def post(self, line: bytes) -> None:
+        """Write a line to the agent without a wait; dropped if it has exited or closed its input.
+
+        Who reads the agent's output must not wait until it reads, too: `unread` is the limit.
+        """
         with contextlib.suppress(ConnectionError, RuntimeError):
             self._stdin.write(line)
+
+    async def send(self, line: bytes) -> None:
+        """Write a line as `post`; wait while the agent has to read more than SEND_AHEAD bytes."""
+        self.post(line)
+        with contextlib.suppress(ConnectionError, RuntimeError):
             await self._stdin.drain()
+
+    @property
+    def unread(self) -> int:
+        """Bytes that wait for the agent to read them, besides those in its pipe."""
+        return self._stdin.transport.get_write_buffer_size()
 
     def close_input(self) -> None:
         """Close the program's standard input."""

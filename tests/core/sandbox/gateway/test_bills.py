@@ -26,6 +26,12 @@ PATHS: Final[dict[str, tuple[Provider, str]]] = {
     "responses": ("openai", "/v1/responses"),
     "google": ("google", "/v1beta/models/claude-x:streamGenerateContent"),
 }
+LIMITS: Final[dict[str, dict[str, Any]]] = {
+    "messages": {"max_tokens": 500, "metadata": {"text": "x" * 150}},
+    "chat": {"max_tokens": 500, "metadata": {"text": "x" * 150}},
+    "responses": {"max_output_tokens": 500, "metadata": {"text": "x" * 150}},
+    "google": {"generationConfig": {"maxOutputTokens": 500}, "labels": {"text": "x" * 150}},
+}
 PRICE: Final = PriceSettings(
     input=3, output=15, cache_read=0.3, cache_write=3.75, date=date(2026, 11, 1), source="test"
 )
@@ -174,7 +180,7 @@ async def test_a_call_counts_for_no_less_than_its_bill(server: FaultyServer, cas
         await writer.drain()
 
     server.routes[path] = bill
-    asked = {"model": "claude-x", "max_tokens": 500, "text": "x" * 150} | case.request
+    asked: dict[str, Any] = {"model": "claude-x", **LIMITS[case.api], **case.request}
     async with served(server, provider, prices=PRICES) as peer:
         await AGENTS[case.agent](peer, server, path, json.dumps(asked).encode())
         if case.agent != "ends":

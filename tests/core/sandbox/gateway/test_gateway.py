@@ -97,7 +97,11 @@ class Ledger:
     reserved: dict[UUID, CallEstimate] = field(default_factory=dict)
     calls: list[ModelCall] = field(default_factory=list)
     released: list[UUID] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     recorded: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def refuse(self, reason: str) -> None:
+        self.refused.append(reason)
 
     async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
         self.reserved[call] = estimate
@@ -152,12 +156,14 @@ async def served(
     provider: Provider = "anthropic",
     ledger: Ledger | None = None,
     prices: Mapping[str, PriceSettings] = {"claude-x*": PRICE},
+    allow: tuple[str, ...] = (),
 ) -> AsyncIterator[Peer]:
     """Serve a gateway to the server."""
     settings = GatewaySettings(
         provider=provider,
         base_url=server.url("/v1" if provider == "openai" else "/"),
         api_key=SecretSettings(env="KEY_OF_TEST"),
+        allow=allow,
     )
     ledger = ledger or Ledger()
     gateway = Gateway(settings, HttpSettings(), prices, RetryPolicy(), ledger)
@@ -339,7 +345,7 @@ async def test_a_call_is_reserved_with_its_maximum_and_recorded_with_the_same_id
     )
     for field_, path, provider in routes:
         async with served(server, provider) as peer:
-            body = {"model": "claude-x", field_: 2000, "messages": []}
+            body = {"model": "claude-x", field_: 2000}
             await peer.client.post(path, json=body)
             await asyncio.wait_for(peer.recorded.wait(), 10)
         [(id, estimate)] = peer.ledger.reserved.items()
@@ -369,7 +375,7 @@ async def test_a_call_over_a_budget_ends_the_clients_of_each_provider(
     )
     assert count.status_code == 404, "it costs nothing, and reaches the provider"
     async with served(server, "openai", ledger=Ledger(refusal)) as peer:
-        response = await peer.client.post("/responses", json=ASK)
+        response = await peer.client.post("/responses", json={"model": "claude-x"})
     assert response.status_code == 403
     assert response.json()["error"]["code"] == "insufficient_quota"
     async with served(server, "google", ledger=Ledger(refusal)) as peer:

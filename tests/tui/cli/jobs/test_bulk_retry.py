@@ -162,7 +162,7 @@ async def test_a_bulk_retry_without_a_terminal_requires_yes(
 ) -> None:
     await make.dead()
     (await cli("retry", "--status", "dead_letter")).refused(
-        2, "Not a terminal: to confirm, use --yes (or --dry-run to list them)"
+        2, "Not a terminal: to confirm, use --yes (or --dry-run to preview)"
     )
     assert len(await rt.read_model.jobs()) == 1
 

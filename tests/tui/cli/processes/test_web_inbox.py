@@ -64,10 +64,10 @@ async def test_a_link_of_the_command_line_signs_in(cli: Cli, make: Factory, rt: 
         assert (session["person"], session["method"]) == (link["person"], "link")
         assert "test browser" in (await cli("people", "sessions")).out
         ended = await cli("people", "sign-out", session["id"])
-        assert ended.out == "ended 1 session\n"
+        assert ended.out == "1 session ended\n"
         assert (await browser.get("/")).status_code == 303
         (await cli("people", "sign-out", session["id"])).refused(3, "there is no session")
-        assert (await cli("people", "sign-out", "--person", "ben")).out == "ended 0 sessions\n"
+        assert (await cli("people", "sign-out", "--person", "ben")).out == "0 sessions ended\n"
         (await cli("people", "sign-out", "--person", "nobody")).refused(
             2, "unknown person 'nobody'"
         )

@@ -64,7 +64,7 @@ async def test_a_drain_reports_what_runs_and_ends_with_it(cli: Cli, make: Factor
     assert "is paused, but not drained after 1 s" in late.err
     await make.rt.job_control.cancel(work.number, make.owner, force=True)
     done = await cli("queues", "drain", "pay")
-    assert done.out == "drained: nothing of the queue 'pay' runs; it stays paused\n"
+    assert done.out == "queue 'pay' drained; it stays paused, and none of its jobs runs\n"
     assert (await cli("queues", "drain", "pay", "--json")).json["drained"] is True
     (change,) = await make.rt.queues.changes()
     assert change.reason == "draining"

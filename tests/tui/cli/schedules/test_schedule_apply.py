@@ -49,13 +49,15 @@ async def test_a_file_is_applied_once_and_changes_are_planned(cli: Cli, file: Pa
     assert checked.out.startswith("+ nightly\n")
     assert await _rules(cli) == {}
     applied = await cli("schedules", "apply", file)
-    assert applied.err == "applied 2 changes\n"
+    assert applied.out.endswith("\nschedules of acme/pay applied: 2 changes\n")
     assert await _rules(cli) == {"nightly": "0 2 * * *", "poll": "@every 90m"}
     for again in (("--check",), ()):
         assert (await cli("schedules", "apply", file, *again)).err == "no changes\n"
     file.write_text(FILE.replace("90m", "2h"))
     changed = await cli("schedules", "apply", file)
-    assert changed.out == '~ poll\n    rule: "@every 90m" -> "@every 2h"\n'
+    assert changed.out == (
+        '~ poll\n    rule: "@every 90m" -> "@every 2h"\nschedules of acme/pay applied: 1 change\n'
+    )
     assert (await cli("schedules", "apply", file, "--json")).json == {
         "changes": [],
         "applied": False,
@@ -94,10 +96,11 @@ async def test_schedules_are_removed_only_with_consent(cli: Cli, file: Path) -> 
     await cli("schedules", "apply", file)
     file.write_text('name = "acme/pay"\n')
     refused = await cli("schedules", "apply", file)
-    refused.refused(1, "nightly, poll would be removed; to remove, use --yes")
+    refused.refused(2, "Removes nightly, poll with their history.", "to confirm, use --yes")
     assert refused.out == "- nightly\n- poll\n"
     assert len(await _rules(cli)) == 3
-    assert (await cli("schedules", "apply", file, "--yes")).err == "applied 2 changes\n"
+    applied = await cli("schedules", "apply", file, "--yes")
+    assert applied.out.endswith("\nschedules of acme/pay applied: 2 changes\n")
     assert await _rules(cli) == {"mine": "@every 1h"}
 
 
@@ -152,7 +155,8 @@ async def test_a_time_that_passed_is_no_change(cli: Cli, file: Path, clock: Cloc
     at = datetime.now(UTC) + timedelta(hours=1)
     table = f'[schedules.a]\nat = {at.isoformat()}\ntemplate = "ping"\nparams = {{ days = 1 }}\n'
     file.write_text(f'name = "x"\n{table}')
-    assert (await cli("schedules", "apply", file)).err == "applied 1 change\n"
+    applied = await cli("schedules", "apply", file)
+    assert applied.out.endswith("\nschedules of x applied: 1 change\n")
     await clock.forward(7200)
     assert (await cli("schedules", "apply", file)).err == "no changes\n"
     file.write_text('name = "x"\n[schedules.b]\nat = 2001-01-01T00:00:00Z\ntemplate = "ping"\n')

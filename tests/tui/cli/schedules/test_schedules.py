@@ -20,7 +20,7 @@ async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> Non
         *("schedules", "add", "nightly", "--cron", "30 2 * * *", "--zone", "Europe/Berlin"),
         *("--jitter", "5m", "--misfire", "all", "--overlap", "queue", *PING),
     )
-    assert added.out.startswith("nightly 30 2 * * *, next ")
+    assert added.out.startswith("schedule nightly added: 30 2 * * *; next: ")
     upcoming = (await cli("schedules", "next", "nightly", "--count", "2")).out.splitlines()
     assert len(upcoming) == 2
     assert all(re.search(r" 02:30 \+0[12]00 Europe/Berlin$", line) for line in upcoming)
@@ -63,7 +63,7 @@ async def test_without_repositories_the_command_that_adds_them_is_named(cli: Cli
 async def test_a_rule_in_english(cli: Cli) -> None:
     add = ("schedules", "add", "tidy", *PING, "--when")
     assert (await cli(*add, "every weekday at 9 in Asia/Tokyo")).out.startswith(
-        "tidy 0 9 * * mon-fri, next "
+        "schedule tidy added: 0 9 * * mon-fri; next: "
     )
     shown = json.loads((await cli("schedules", "show", "tidy", "--json")).out)
     assert (shown["rule"], shown["timezone"]) == ("0 9 * * mon-fri", "Asia/Tokyo")

@@ -19,7 +19,7 @@ async def test_a_template_is_added_run_edited_compared_and_removed(
         *("--parameter", "days:integer=7", "--parameter", "level:low|high"),
         *("--payload", '{"days": "{days}"}', "Report of {days} days"),
     )
-    assert added.out == "report version 1\n"
+    assert added.out == "template report added: version 1\n"
     ran = await cli("templates", "run", "report", "--param", "level=low", "--unchecked")
     assert ran.out == "D-1 created\n"
     shown = json.loads((await cli("show", "D-1", "--json")).out)
@@ -28,9 +28,10 @@ async def test_a_template_is_added_run_edited_compared_and_removed(
     assert "\n  template   report@1\n" in (await cli("show", "D-1")).out
     assert json.loads((await cli("jobs", "--json")).out)[0]["template_version"] == 1
     edited = await cli("templates", "edit", "report", "--priority", "5")
-    assert edited.out == "report version 2\n"
+    assert edited.out == "template report changed: version 2\n"
     assert "\n+priority: 5\n" in (await cli("templates", "diff", "report")).out
-    assert "version 2" in (await cli("templates", "edit", "report", "--priority", "5")).err
+    again = await cli("templates", "edit", "report", "--priority", "5")
+    assert again.out == "template report unchanged: version 2\n"
     page = (await cli("templates", "show", "report")).out
     assert "days: integer, default 7" in page
     assert "level: low|high, required" in page

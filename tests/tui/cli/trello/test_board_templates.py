@@ -21,7 +21,7 @@ async def test_a_label_is_bound_listed_and_unbound(board: CliBoard, rt: Runtime)
     await board.added()
     assert (await board.cli("templates", "add", "bump", *TEMPLATE)).code == 0
     bound = await board("bind", "Work", "BUG", "bump")
-    assert bound.out == "Work: label BUG creates jobs of template bump\n"
+    assert bound.out == ("board Work has the label BUG, which creates jobs of template bump\n")
     assert await _rules(board, rt) == {board.label: "fix", board.bug: "template bump"}
     assert "label bug creates a job (template bump)" in (await board("show", "Work")).out
     assert "bug: template bump" in (await board("list")).out
@@ -34,7 +34,9 @@ async def test_a_label_is_bound_listed_and_unbound(board: CliBoard, rt: Runtime)
     assert tested.code == 1
     assert "board Work: label 'bug': template bump was removed" in tested.out
     assert f"draftsman boards unbind {board.board} 'bug'" in tested.out
-    assert (await board("unbind", "Work", "bug")).out == "Work: label bug no longer creates jobs\n"
+    assert (await board("unbind", "Work", "bug")).out == (
+        "board Work has the label bug, which no longer creates jobs\n"
+    )
     assert await _rules(board, rt) == {board.label: "fix"}
     assert board.writes == []
 

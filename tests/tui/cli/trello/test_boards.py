@@ -372,8 +372,10 @@ async def test_a_board_is_removed_with_its_webhook_and_a_question(
     await board.added()
     board.configure(callback_url=receiver.url, listen="127.0.0.1:0")
     await board("webhook", "add", "Work")
-    (await board("remove", "Work")).refused(2, "not a terminal; to remove Work, use --yes")
-    assert (await board("remove", "work", "--yes")).out == "Work removed\n"
+    (await board("remove", "Work")).refused(
+        2, "Stop watching board Work? Deletes its webhook.", "to confirm, use --yes"
+    )
+    assert (await board("remove", "work", "--yes")).out == ("board Work is not watched any more\n")
     assert (await boards_of(rt).all(), trello.webhooks) == ([], [])
     await board.added()
     await board("webhook", "add", "Work")

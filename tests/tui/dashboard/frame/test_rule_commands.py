@@ -23,7 +23,7 @@ async def test_a_rule_is_ratified_after_a_look_at_its_backtest_and_revoked(
         await seen.command("ratify 7d")
         await seen.dialog("ConfirmDialog")
         await seen.see(
-            "Allow pytest tests/** in git.example.org/acme/shop without a question?",
+            "Allow 'pytest tests/**' in git.example.org/acme/shop without a question?",
             "2  would have allowed, and people",
         )
         await seen.press("n")

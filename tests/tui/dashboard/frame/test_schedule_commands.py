@@ -25,7 +25,7 @@ async def test_a_schedule_is_paused_resumed_run_and_removed(rt: Runtime, people:
         await seen.press("p")
         await seen.wait_for_toast("Schedule hourly resumed")
         await seen.press("r")
-        await seen.see("Run hourly now?")
+        await seen.see("Run schedule hourly now?")
         await seen.press("y")
         await seen.wait_for_toast("D-1 created")
         await seen.see("fired")

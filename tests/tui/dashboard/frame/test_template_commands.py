@@ -38,10 +38,10 @@ async def test_a_template_without_parameters_is_confirmed_and_removed(
     async with open_dashboard(rt, owner, view="templates") as seen:
         await seen.see("ping")
         await seen.press("r")
-        await seen.see("Run ping?")
+        await seen.see("Run template ping@1?")
         await seen.press("n")
         await seen.press("r")
-        await seen.see("Run ping?")
+        await seen.see("Run template ping@1?")
         await seen.press("y")
         await seen.wait_for_toast("D-1 created")
         await seen.command("templates")

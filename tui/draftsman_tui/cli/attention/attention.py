@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import click
 
+from draftsman.actions import people
 from draftsman.actions import questions as actions
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED
-from draftsman.attention.digests import DigestHours
 from draftsman.durations import format_duration
 from draftsman.errors import UsageError
-from draftsman.formats import times
 from draftsman.ids import JobRef
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.perform import call_of, print_result
-from draftsman_tui.cli.questions.answers import resolve_question
+from draftsman_tui.cli.perform import perform, print_result
+from draftsman_tui.cli.questions.answers import perform_on_question
 from draftsman_tui.terminal import params
 
 
@@ -50,13 +49,8 @@ async def ack(
     wait until then. The question stays open for everyone, and its deadline stays. While the
     acknowledgment of another person holds, yours is refused.
     """
-    async with app.runtime() as rt:
-        job, ordinal = await resolve_question(app, rt, question, "ack")
-        delay = _delay(duration, seconds, ACKNOWLEDGED)
-        result = await actions.acknowledge(await call_of(rt), (job, ordinal), delay)
-    held = result.value
-    data = {"job": job, "ordinal": ordinal, "person": held.person, "until": held.expires_at}
-    print_result(app, result, data)
+    delay = _delay(duration, seconds, ACKNOWLEDGED)
+    await perform_on_question(app, actions.acknowledge, question, seconds=delay)
 
 
 @command(
@@ -74,11 +68,8 @@ async def snooze(
 
     DURATION is short for --for. Others are reminded as before, and so is a channel that they read.
     """
-    async with app.runtime() as rt:
-        job, ordinal = await resolve_question(app, rt, question, "snooze")
-        delay = _delay(duration, seconds, SNOOZED)
-        result = await actions.snooze(await call_of(rt), (job, ordinal), delay)
-    print_result(app, result, {"job": job, "ordinal": ordinal, "until": result.value})
+    delay = _delay(duration, seconds, SNOOZED)
+    await perform_on_question(app, actions.snooze, question, seconds=delay)
 
 
 @command(
@@ -108,11 +99,7 @@ async def delegate(
     The person is notified, and the targets of the job get a notice. Reminders and the steps of
     the ladder wait until then. The question stays open for everyone who may answer it.
     """
-    async with app.runtime() as rt:
-        job, ordinal = await resolve_question(app, rt, question, "delegate")
-        result = await actions.delegate(await call_of(rt), (job, ordinal), person, seconds)
-    data = {"job": job, "ordinal": ordinal, "person": person, "until": result.value}
-    print_result(app, result, data)
+    await perform_on_question(app, actions.delegate, question, person=person, seconds=seconds)
 
 
 # The command `digest`: questions in a single message at chosen hours.
@@ -126,6 +113,7 @@ async def delegate(
         "draftsman digest 09:00,15:00 --timezone Europe/Berlin",
         "draftsman digest off",
     ),
+    does=(people.digest,),
 )
 @click.argument("hours", type=params.TEXT, metavar="[HOURS|off]", required=False)
 @click.option(
@@ -144,20 +132,9 @@ async def digest(app: App, hours: str | None, timezone: str | None, person: str 
     hours are shown. Approvals, and questions that expire before the digest, still notify
     you at once.
     """
-    async with app.runtime(read_only=hours is None) as rt:
-        actor = await rt.actor()
-        if hours is None:
-            chosen = await rt.digests.hours(person or actor.voter)
-        else:
-            chosen = await rt.digests.choose(hours, actor, timezone=timezone, person=person)
-    if app.json:
-        app.out.document(chosen)
-    else:
-        app.out.print(_text(chosen))
-
-
-def _text(chosen: DigestHours | None) -> str:
-    if chosen is None:
-        return "no digest: questions notify at once"
-    following = f"; the next {times.until(chosen.next_at)}" if chosen.next_at is not None else ""
-    return f"digest of {chosen.person} at {chosen.text} {chosen.timezone}{following}"
+    if hours is not None:
+        await perform(app, people.digest, person, hours=hours, timezone=timezone)
+        return
+    async with app.runtime(read_only=True) as rt:
+        chosen = await rt.digests.hours(person or (await rt.actor()).voter)
+    print_result(app, people.digest_result(chosen))

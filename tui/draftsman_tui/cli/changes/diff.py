@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.actions.changes import no_diff_reason
 from draftsman.agent_runs.changes.diff import changed_files, diffstat
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.common.artifacts import content_json, no_diff_reason, patch_line
+from draftsman_tui.common.artifacts import content_json, patch_line
 from draftsman_tui.terminal import params, stdio
 
 if TYPE_CHECKING:

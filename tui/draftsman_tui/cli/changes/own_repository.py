@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from draftsman.agent_runs.changes.diff import changed_files
-from draftsman.errors import Refused, UsageError
-from draftsman.formats.amounts import counted
-from draftsman.ids import JobRef, job_name
-from draftsman_tui.changes.user_repository import (
-    UserRepository,
-    fetch,
-    patch_of,
-    published_work,
-    reason_of,
-    set_branch,
-)
+from draftsman.actions import changes as actions
+from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.perform import act
 from draftsman_tui.terminal import params
+from draftsman_tui.terminal.results import result_line
+
+if TYPE_CHECKING:
+    from draftsman.ids import JobRef
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -32,6 +28,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
         "draftsman checkout D-142 --detach",
         "cd $(draftsman checkout D-142 --worktree)",
     ),
+    does=(actions.checkout,),
 )
 @click.argument("job", type=params.JOB_OF)
 @click.option("--detach", is_flag=True, help="Check out the commit, without a branch.")
@@ -48,49 +45,21 @@ async def checkout(
     if path is not None and not worktree:
         raise UsageError("--path requires --worktree")
     async with app.runtime(read_only=True) as rt:
-        work = await published_work(rt, await number_of(rt, job))
-    repository = UserRepository.at(folder)
-    existing = None if detach else _existing_tree(repository, work.branch, path, worktree=worktree)
-    if existing is not None:
-        repository = existing
-    if existing is not None or not worktree:
-        repository.check_clean("--detach" if worktree else "--worktree")
-    commit = fetch(repository, work)
-    target = commit if detach else work.branch
-    if not detach:
-        set_branch(repository, work, commit)
-    if existing is not None:
-        place = existing.top
-    elif worktree:
-        place = (path or repository.top.with_name(f"{repository.top.name}-{work.job}")).absolute()
-        flag = ("--detach",) if detach else ()
-        repository.switch("worktree", "add", "--quiet", *flag, str(place), target)
-    else:
-        place = repository.top
-        repository.switch("checkout", "--quiet", *(("--detach",) if detach else ()), target, "--")
-    head = UserRepository(place).git("rev-parse", "HEAD")
-    app.out.info(f"{place}: {'detached' if detach else f'branch {work.branch}'} at {head[:12]}")
-    if app.json:
-        branch = None if detach else work.branch
-        document = {"job": work.job, "branch": branch, "commit": head, "path": str(place)}
-        app.out.document(document)
-    elif worktree:
-        app.out.write(f"{place}\n")
-
-
-def _existing_tree(
-    repository: UserRepository, branch: str, path: Path | None, *, worktree: bool
-) -> UserRepository | None:
-    """Return the other working tree of an earlier `--worktree`; raises Refused if it is in the way.
-
-    git checks out a branch in a single working tree.
-    """
-    folder = repository.working_tree_of(branch)
-    if folder is None or (folder == repository.top and not worktree):
-        return None
-    if worktree and folder != repository.top and path in (None, folder):
-        return UserRepository(folder)
-    raise Refused(f"{branch} is already checked out in {folder}; go there, or use --detach")
+        result = await act(
+            app,
+            rt,
+            actions.checkout,
+            await number_of(rt, job),
+            folder=folder,
+            detach=detach,
+            worktree=worktree,
+            path=path,
+            prints=app.json,
+        )
+    if not app.json:  # stdout has the folder alone
+        app.out.print_stderr(result_line(result))
+        if worktree:
+            app.out.write(f"{result.value}\n")
 
 
 # The `apply` command.
@@ -104,18 +73,13 @@ def _existing_tree(
         "draftsman apply D-142/3 --check",
         "draftsman apply D-142 --reverse",
     ),
+    does=(actions.apply,),
 )
 @click.argument("job", metavar="JOB[/QUESTION]", type=params.QUESTION)
 @click.option("--check", is_flag=True, help="Only test whether the changes apply.")
 @click.option("--reverse", is_flag=True, help="Undo the changes.")
 @click.option("--dirty", is_flag=True, help="Apply despite local changes, without merging.")
-@click.option(
-    "-C",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=".",
-    help="Your repository. Default: .",
-)
+@click.option("-C", "folder", type=FOLDER, default=".", help="Your repository. Default: .")
 async def apply(
     app: App,
     job: tuple[JobRef, int | None],
@@ -130,47 +94,14 @@ async def apply(
     exit code is 1. --reverse needs no --dirty while these files have no other changes.
     """
     async with app.runtime(read_only=True) as rt:
-        number = await number_of(rt, job[0])
-        patch = await patch_of(rt, number, job[1])
-    repository = UserRepository.at(folder)
-    flags = ["--whitespace=nowarn", *(["--reverse"] if reverse else [])]
-    merge = False
-    if check:
-        flags.append("--check")
-    elif reverse and _is_staged(repository, patch):
-        flags.append("--index")
-    elif not dirty:
-        repository.check_clean("--dirty")
-        merge = True
-        flags.append("--3way")
-    done = repository.attempt("apply", *flags, "-", stdin=patch)
-    conflicts = repository.git("diff", "--name-only", "--diff-filter=U").splitlines()
-    if done.returncode and not (conflicts and not dirty):
-        raise Refused(f"{job_name(number)} does not apply: {reason_of(done.stderr)}")
-    files = [name for name, _, _ in changed_files(patch.decode("utf-8", "replace"))]
-    unchanged = merge and repository.attempt("diff", "--quiet", "HEAD").returncode == 0
-    if app.json:
-        app.out.document(
-            {"job": job_name(number), "path": str(repository.top), "files": files}
-            | {"applied": not (check or unchanged), "conflicts": conflicts}
+        await act(
+            app,
+            rt,
+            actions.apply,
+            await number_of(rt, job[0]),
+            folder=folder,
+            question=job[1],
+            check=check,
+            reverse=reverse,
+            dirty=dirty,
         )
-    verb = "applies" if check else ("was taken back" if reverse else "applied")
-    count = counted(len(files), "file")
-    if conflicts:
-        names = ", ".join(conflicts[:5])
-        raise Refused(f"{job_name(number)} {verb} with conflicts; resolve them: {names}")
-    if unchanged:
-        has = "does not have" if reverse else "already has"
-        app.out.info(f"{repository.top} {has} the changes of {job_name(number)}; nothing changed")
-    else:
-        app.out.info(f"{repository.top}: {job_name(number)} {verb} ({count})")
-
-
-def _is_staged(repository: UserRepository, patch: bytes) -> bool:
-    """Return whether the index and the working tree both have the changes, as `apply` leaves them.
-
-    They are taken back from both, else the next commit would have them.
-    """
-    return not repository.attempt(
-        "apply", "--check", "--reverse", "--index", "-", stdin=patch
-    ).returncode

@@ -7,12 +7,12 @@ from typing import Final
 
 import click
 
+from draftsman.actions import changes as actions
 from draftsman.errors import Refused
-from draftsman.formats.json_data import as_data
 from draftsman.ids import JobRef, job_name
-from draftsman_tui.changes.merge_request import published_pull_request, request_merge
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.jobs import job_wait
+from draftsman_tui.cli.perform import act
 from draftsman_tui.common.job_pages import pages_of
 from draftsman_tui.terminal import params
 
@@ -21,6 +21,7 @@ from draftsman_tui.terminal import params
     "merge",
     section="Changes",
     examples=("draftsman merge D-142", "draftsman merge D-142 --wait"),
+    does=(actions.merge,),
 )
 @click.argument("job", type=params.JOB)
 @click.option("--wait", is_flag=True, help="Wait until it is merged or refused.")
@@ -32,19 +33,15 @@ async def merge(app: App, job: JobRef, wait: bool) -> None:
     for a draft, failed checks, and commits that neither the job nor a follow-up published.
     """
     async with app.runtime() as rt:
-        number, url = await published_pull_request(rt, await number_of(rt, job))
-        submitted = await request_merge(rt, number, url)
+        number = await number_of(rt, job)
+        result = await act(app, rt, actions.merge, number, prints=not wait)
         if wait:
-            app.out.info(f"{submitted.name} {submitted.outcome}")
+            submitted = result.value
+            app.out.info(str(result))
             with job_wait.left_by_interrupt(app, submitted.number):
                 await job_wait.print_missing_worker(app, rt, submitted.number)
                 await job_wait.narrate(app, rt, submitted.number, None)
             await job_wait.conclude(app, rt, submitted.number, None, outcome=submitted.outcome)
-            return
-    if app.json:
-        app.out.document(as_data(submitted) | {"pr_url": url})
-        return
-    app.out.print(f"{submitted.name} asks for the merge of {url} once its checks have passed")
 
 
 # The `open` command.

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from draftsman.agent_runs.changes.user_repository import UserRepository
 from draftsman.agent_runs.evidence import signing
 from draftsman.agent_runs.evidence.service import EvidenceVerifier, verify_statement
 from draftsman.agent_runs.evidence.signing import PublicKey
 from draftsman.agent_runs.evidence.statement import statement_lines
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import parse_job
-from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.terminal import params
 

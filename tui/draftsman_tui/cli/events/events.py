@@ -20,7 +20,7 @@ from draftsman.jobs.details.sections.events import missing_months
 from draftsman.jobs.event_kinds import AGENT_KIND, COMMON_KINDS, EVENTS
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.app import App, ListGroup, command, command_group, number_of
-from draftsman_tui.cli.perform import call_of, print_result
+from draftsman_tui.cli.perform import perform
 from draftsman_tui.common.events import event_text
 from draftsman_tui.terminal import params
 
@@ -82,8 +82,7 @@ async def restore(app: App, file: Path) -> None:
     The file is verified first and must be the archive of this month. It is not deleted. The next
     prune sweep archives the month again unless the retention is extended.
     """
-    async with app.runtime() as rt:
-        print_result(app, await actions.restore(await call_of(rt), file))
+    await perform(app, actions.restore, file)
 
 
 async def print_missing_months(

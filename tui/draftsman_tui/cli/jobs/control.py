@@ -15,13 +15,7 @@ from draftsman.jobs.job import TERMINAL, Status
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.jobs.selection import confirm_selected, filter_options, filters_of
-from draftsman_tui.cli.perform import (
-    call_of,
-    numbers_of,
-    perform_each,
-    print_result,
-    print_results,
-)
+from draftsman_tui.cli.perform import act, numbers_of, perform_each
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -48,7 +42,7 @@ async def pause(app: App, jobs: tuple[JobRef, ...], reason: str) -> None:
     A running job is parked at its checkpoint, and its slot is free. A waiting job still takes
     answers, messages and a cancel, and no worker claims it until draftsman resume.
     """
-    await _perform(app, actions.pause, jobs, reason)
+    await _perform(app, actions.pause, jobs, reason=reason)
 
 
 @command(
@@ -81,23 +75,15 @@ async def priority(app: App, jobs: tuple[JobRef, ...], priority: int) -> None:
     The jobs must be queued or scheduled. Higher numbers run first, from -1000 to 1000; the
     default is 0.
     """
-    await _perform(app, actions.priority, jobs, priority)
+    await _perform(app, actions.priority, jobs, priority=priority)
 
 
 async def _perform(
-    app: App, action: Action[int, ..., Any], jobs: tuple[JobRef, ...], *arguments: Any
+    app: App, action: Action[int, ..., Any], jobs: tuple[JobRef, ...], **arguments: Any
 ) -> None:
     async with app.runtime() as rt:
-        call = await call_of(rt)
         numbers, unknown = await numbers_of(app, rt, jobs)
-        await perform_each(
-            app,
-            action,
-            numbers,
-            lambda number: action(call, number, *arguments),
-            name=job_name,
-            unknown=unknown,
-        )
+        await perform_each(app, rt, action, numbers, name=job_name, unknown=unknown, **arguments)
 
 
 @command(
@@ -127,8 +113,7 @@ async def tell(app: App, job: JobRef, message: tuple[str, ...], key: str | None)
     if not text.strip():
         raise UsageError("MESSAGE is required: draftsman tell D-142 'use the v2 API'")
     async with app.runtime() as rt:
-        number = await number_of(rt, job)
-        print_result(app, await actions.tell(await call_of(rt), number, text, key=key))
+        await act(app, rt, actions.tell, await number_of(rt, job), text=text, key=key)
 
 
 PAGE: Final = 1000
@@ -163,7 +148,7 @@ async def _matching(
         "draftsman cancel --status queued,scheduled --type report:weekly --dry-run",
         "draftsman cancel --status waiting --tag nightly --since 1d",
     ),
-    does=(actions.cancel,),
+    does=(actions.cancel, actions.cancel_tree),
 )
 @click.argument("jobs", metavar="[JOB...]", nargs=-1, type=params.JOB)
 @filter_options("Cancel", "created within")
@@ -173,7 +158,6 @@ async def _matching(
 @click.option("--tree", is_flag=True, help="Cancel all jobs that wait for it as well.")
 @click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
 @click.option("--force", is_flag=True, help="Cancel without waiting for the worker.")
-@params.yes_option
 async def cancel(
     app: App,
     jobs: tuple[JobRef, ...],
@@ -203,7 +187,8 @@ async def cancel(
         raise UsageError(f"a job that is {ended[0]} cannot be canceled; choose: {live}")
     async with app.runtime(read_only=dry_run) as rt:
         if tree:
-            await _cancel_tree(app, rt, await number_of(rt, jobs[0]), reason, yes=yes)
+            number = await number_of(rt, jobs[0])
+            await act(app, rt, actions.cancel_tree, number, reason=reason or "", yes=yes)
             return
         numbers, unknown = await numbers_of(app, rt, jobs)
         if numbers and app.out.interactive and not yes:
@@ -223,25 +208,14 @@ async def cancel(
             )
             if not numbers:
                 return
-        call = await call_of(rt)
         await perform_each(
             app,
+            rt,
             actions.cancel,
             numbers,
-            lambda number: actions.cancel(call, number, reason or "", force=force),
             name=job_name,
             unknown=unknown,
             as_list=not jobs,
+            reason=reason or "",
+            force=force,
         )
-
-
-async def _cancel_tree(
-    app: App, rt: Runtime, number: int, reason: str | None, *, yes: bool
-) -> None:
-    """Cancel a job and all that wait for it, after a confirmation."""
-    if app.out.interactive and not yes:
-        total = (await rt.workflows.tree(number, 1)).total
-        count = "the job that waits" if total == 2 else f"the {total - 1:,} jobs that wait"
-        others = f" and {count} for it" if total > 1 else ""
-        prompts.confirm(f"Cancel {job_name(number)}{others}? {actions.cancel.consequence}")
-    print_results(app, await actions.cancel_tree(await call_of(rt), number, reason or ""))

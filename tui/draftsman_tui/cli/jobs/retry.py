@@ -16,11 +16,10 @@ from draftsman.ids import job_name
 from draftsman.text import first_line
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs.selection import confirm_selected, filter_options, filters_of
-from draftsman_tui.cli.perform import call_of, numbers_of, perform_each
+from draftsman_tui.cli.perform import numbers_of, perform_each
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
-    from draftsman.actions.action import ActionResult
     from draftsman.ids import JobRef
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.runtime import Runtime
@@ -94,24 +93,21 @@ async def retry(
             )
             if not numbers:
                 return
-        call = await call_of(rt)
-
-        async def retry_job(number: int) -> ActionResult[SubmittedJob]:
-            return await actions.retry(
-                call, number, fresh=fresh, again=again, with_answer=with_answer, alone=alone
-            )
-
         await perform_each(
             app,
+            rt,
             actions.retry,
             numbers,
-            retry_job,
             name=job_name,
             key="retry_of",
             data=lambda number, new: {"retry_of": number, **as_data(new), "error": None},
             unknown=unknown,
             after=partial(_print_links, app, rt) if jobs and not app.json else None,
             as_list=True,
+            fresh=fresh,
+            again=again,
+            with_answer=with_answer,
+            alone=alone,
         )
 
 

@@ -60,7 +60,9 @@ ALL_STEPS: Final = 1000
 @click.argument("job", metavar="JOB[/QUESTION]", type=params.JOB_OR_QUESTION)
 @click.option("--tree", is_flag=True, help="Show the jobs that wait for it, directly or not.")
 async def show(app: App, job: tuple[JobRef, int | None], tree: bool) -> None:
-    """Show the details of a job, and a question of it before the others.
+    """Show the details of a job.
+
+    A question that is named, such as D-142/1, stands before the others.
 
     Includes its status, questions, answers, result, artifacts, request, attachments, messages,
     runs, steps, checkpoints, retries, group, parents, children, deliveries and newest events. With

@@ -9,10 +9,13 @@ from typing import Any, Final
 
 import click
 
+from draftsman.actions.jobs import cancel
+from draftsman.actions.requests import submit
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import escape_invisible
 from draftsman.questions.permission_rules.permission_rule import ALLOWING, REFUSING
 from draftsman_tui.cli.app import App, command_group
+from draftsman_tui.cli.perform import call_of
 from draftsman_tui.cli.questions.ask_team import answer_of, submit_question, why_unanswered
 from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
@@ -49,6 +52,7 @@ def hook() -> None:
         "draftsman hook claude --notify slack:C0123",
         "draftsman hook claude --wait 10m --without-answer deny",
     ),
+    does=(submit,),
 )
 @click.option(
     "--wait",
@@ -101,7 +105,7 @@ async def _decide(
         except TimeoutError:
             try:
                 reason = await why_unanswered(rt, job.number, wait)
-                await rt.job_control.cancel(job.number, await rt.actor(), reason)
+                await cancel(await call_of(app, rt), job.number, reason)
             except Refused:  # it has ended meanwhile
                 pass
             else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
+from draftsman.actions.requests import submit
 from draftsman.agent_runs.mcp.protocol import MAX_LINE, TOO_LONG, McpServer, Tool, ToolError
 from draftsman.agent_runs.mcp.run_tools import (
     ACTION,
@@ -28,6 +29,7 @@ from draftsman.agent_runs.mcp.run_tools import (
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.ids import job_name, parse_question
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.perform import call_of
 from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
 
@@ -178,14 +180,14 @@ class TeamTools:
             require_instructions(arguments)
             request = build_request(arguments, self._app.settings)
             request = await rt.request_checks.resolve(request)
-            job = await rt.submissions.submit(request, await rt.actor())
+            result = await submit(await call_of(self._app, rt), request)
         except DraftsmanError as error:
             raise ToolError(str(error)) from None
+        job = result.value
         data = {"job": job.name, "outcome": str(job.outcome), "status": str(job.status)}
         if job.warning is not None:
             data["warning"] = job.warning
-            return data, f"{job.name} {job.outcome}; {job.warning}"
-        return data, f"{job.name} {job.outcome}"
+        return data, "; ".join([str(result), *result.warnings])
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         try:
@@ -271,6 +273,7 @@ DEFAULT_WAIT: Final = 50.0
         "draftsman mcp --wait 30m --notify slack:C0123",
         "claude mcp add draftsman -- draftsman mcp --notify slack:C0123",
     ),
+    does=(submit,),
 )
 @click.option(
     "--wait",

@@ -6,19 +6,21 @@ import io
 
 import click
 
+from draftsman.actions import people as actions
 from draftsman.errors import UsageError
-from draftsman.formats import times
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.people.people import link_account
+from draftsman_tui.cli.perform import act, perform
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import of_channel, require
 from draftsman_tui.terminal.output import styled
+from draftsman_tui.terminal.results import result_line
 
 
 @command(
     "link",
     section="Setup",
     examples=("draftsman link --web", "draftsman link --web --qr", "draftsman link K7PQ2MXWAB"),
+    does=(actions.link, actions.sign_in),
 )
 @click.argument("code", type=params.TEXT, required=False)
 @click.option("--web", is_flag=True, help="Print a URL that signs you in to the web inbox, once.")
@@ -35,28 +37,22 @@ async def link(app: App, code: str | None, web: bool, qr: bool) -> None:
     if qr and not web:
         raise UsageError("--qr requires --web")
     if code is not None:
-        await link_account(app, code)
+        await perform(app, actions.link, code)
         return
     if qr:
         require(of_channel("web"))
-    from draftsman.people.service.browser_sessions import BrowserSessions
     from draftsman.settings.channel_tables import section_of
 
     settings = section_of(app.settings, "web")
     async with app.runtime() as rt:
-        actor = await rt.actor()
-        token, expires_at = await BrowserSessions(rt.db, rt.policy).create_link(actor)
-    url = f"{settings.origin}/sign-in/{token}"
+        result = await act(app, rt, actions.sign_in, settings.origin, prints=app.json)
     if app.json:
-        app.out.document({"url": url, "expires_at": expires_at, "person": actor.person})
         return
+    url, _ = result.value
     app.out.print(url)
     for row in _qr_code(url) if qr else ():
         app.out.print(styled(row, "bright_white on black"))
-    app.out.info(
-        f"signs in as {actor.person}, once, until {times.clock(expires_at)};"
-        " to end sessions: draftsman people sessions"
-    )
+    app.out.print_stderr(result_line(result))
 
 
 def _qr_code(url: str) -> list[str]:

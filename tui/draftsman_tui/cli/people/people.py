@@ -6,27 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.actions import maintenance as actions
-from draftsman.channels import CHANNEL_NAME
+from draftsman.actions import people as actions
 from draftsman.entities.people import LINKS, PEOPLE, person_row
-from draftsman.errors import NotFound, UsageError
+from draftsman.errors import UsageError
 from draftsman.formats import times
-from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
 from draftsman.people.configuration import configured_directory, entry_of
-from draftsman.people.directory import Directory
 from draftsman.people.policy import ROLES
-from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.perform import call_of, print_result
+from draftsman_tui.cli.perform import act, call_of, perform
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from draftsman.runtime import Runtime
 
 
 # The commands `people sessions` and `people sign-out`: sessions of the web inbox.
@@ -73,7 +67,9 @@ async def sessions(app: App) -> None:
 
 
 @people.subcommand(
-    "sign-out", examples=("draftsman people sign-out 12", "draftsman people sign-out --person anna")
+    "sign-out",
+    examples=("draftsman people sign-out 12", "draftsman people sign-out --person anna"),
+    does=(actions.sign_out,),
 )
 @click.argument("session", type=click.IntRange(1, 2**63 - 1), required=False)
 @click.option("--person", type=params.TEXT, help="End all sessions of this person.")
@@ -84,19 +80,7 @@ async def sign_out(app: App, session: int | None, person: str | None) -> None:
     """
     if (session is None) == (person is None):
         raise UsageError("give the number of a session (draftsman people sessions), or --person")
-    from draftsman.people.service.browser_sessions import BrowserSessions
-
-    async with app.runtime() as rt:
-        service = BrowserSessions(rt.db, rt.policy)
-        if session is not None:
-            await service.end(session)
-            ended = 1
-        else:
-            ended = await service.end_all(person or "")
-    if app.json:
-        app.out.document({"ended": ended})
-    else:
-        app.out.print(f"ended {counted(ended, 'session')}")
+    await perform(app, actions.sign_out, person, session=session)
 
 
 @people.subcommand(
@@ -126,13 +110,7 @@ async def link(app: App, code: str) -> None:
     CODE is the reply to `/draftsman link` in chat, valid for 15 minutes. Enter only a code that you
     requested yourself: the account that requested it can act as you.
     """
-    await link_account(app, code)
-
-
-async def link_account(app: App, code: str) -> None:
-    """Link the chat account of a code to the user of this process."""
-    async with app.runtime() as rt:
-        print_result(app, await actions.link(await call_of(rt), code))
+    await perform(app, actions.link, code)
 
 
 @people.subcommand(
@@ -144,27 +122,20 @@ async def link_account(app: App, code: str) -> None:
     does=(actions.unlink,),
 )
 @click.argument("identity", metavar="CHANNEL:ID", type=params.TEXT)
-async def unlink(app: App, identity: str) -> None:
+async def unlink(app: App, identity: str, yes: bool) -> None:
     """Unlink a chat account, or the account of a login at a forge.
 
     A login at a forge keeps its person, and belongs to the next account that acts under it.
     """
-    name, _, id = identity.partition(":")
-    if not id or not CHANNEL_NAME.fullmatch(name):
-        raise UsageError(f"{identity[:60]!r}: use CHANNEL:ID, as in people list")
-    if name == "forge":
-        id = id.casefold()
-    async with app.runtime() as rt:
-        result = await actions.unlink(await call_of(rt), (name, id))
-    data = {"channel": name, "external_id": id, "person": result.value}
-    print_result(app, result, data)
+    await perform(app, actions.unlink, actions.parse_account(identity), yes=yes)
 
 
 @people.subcommand(
-    "import", examples=("draftsman people import --dry-run", "draftsman people import --yes")
+    "import",
+    examples=("draftsman people import --dry-run", "draftsman people import --yes"),
+    does=(actions.import_people,),
 )
 @click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
-@params.yes_option
 async def import_people(app: App, dry_run: bool, yes: bool) -> None:
     """Import people, groups and self_approval from the configuration into the database.
 
@@ -174,7 +145,17 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
         if rt.embedded:
             raise UsageError("the embedded database uses the people of the configuration directly")
         new = configured_directory(app.settings)
-        await change(app, rt, new, dry_run=dry_run, yes=yes)
+        if not dry_run:
+            await act(app, rt, actions.import_people, new, yes=yes)
+            return
+        call = await call_of(app, rt)
+        if app.json:
+            changes = await actions.changes_of(call, new)
+            app.out.document({"changes": changes, "dry_run": True})
+        elif (asked := await actions.import_people.asked(call, new)) is not None:
+            app.out.print(*asked.lines)
+        else:
+            app.out.info("no changes: the database is up to date")
 
 
 @people.subcommand(
@@ -182,6 +163,7 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
     examples=(
         "draftsman people set anna --role invoker --role approver --login anna --account slack:U0",
     ),
+    does=(actions.set_person,),
 )
 @click.argument("name", type=params.TEXT)
 @click.option(
@@ -205,7 +187,6 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
 )
 @click.option("--timezone", type=params.TEXT, help="Time zone, e.g. Europe/Berlin.")
 @click.option("--group", "groups", multiple=True, type=params.TEXT, help="Group; repeatable.")
-@params.yes_option
 async def set_person(
     app: App,
     name: str,
@@ -225,10 +206,7 @@ async def set_person(
         checked = person_model(settings_model()).model_validate(fields | _accounts(accounts))
     except ValidationError as error:
         raise field_errors.field_error(error) from None
-    entry = entry_of(checked)
-    async with app.runtime() as rt:
-        stored = await _stored_directory(rt)
-        await change(app, rt, stored.with_person(name, entry, groups), yes=yes)
+    await perform(app, actions.set_person, name, entry=entry_of(checked), groups=groups, yes=yes)
 
 
 def _accounts(accounts: Sequence[str]) -> dict[str, str | list[str]]:
@@ -242,47 +220,10 @@ def _accounts(accounts: Sequence[str]) -> dict[str, str | list[str]]:
     return {name: ids[0] if len(ids) == 1 else ids for name, ids in by_channel.items()}
 
 
-@people.subcommand("remove", examples=("draftsman people remove anna",))
+@people.subcommand(
+    "remove", examples=("draftsman people remove anna",), does=(actions.remove_person,)
+)
 @click.argument("name", type=params.TEXT)
-@params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
     """Remove a person with all roles, accounts and groups; answers are kept."""
-    async with app.runtime() as rt:
-        stored = await _stored_directory(rt)
-        if name not in stored.people:
-            raise NotFound(f"unknown person {name!r}; see: draftsman people list")
-        await change(app, rt, stored.without_person(name), yes=yes)
-
-
-async def change(
-    app: App, rt: Runtime, new: Directory, *, dry_run: bool = False, yes: bool = False
-) -> None:
-    """Show the changes to the people in the database, ask for confirmation, and apply them."""
-    changes = (await rt.people.directory()).changes(new)
-    if app.json:
-        app.out.document({"changes": changes, "dry_run": dry_run})
-    for item in changes if not app.json else ():
-        text = f"{item.action} {item.kind} "
-        app.out.print(line(text, styled(item.name, "bold"), f": {one_line(item.detail)}"))
-    if not changes:
-        app.out.info("no changes: the database is up to date")
-    if dry_run or not changes:
-        return
-    if not yes:
-        if not app.out.interactive:
-            raise UsageError(
-                "not a terminal; to change people, use --yes (or --dry-run to preview)"
-            )
-        prompts.confirm(f"Apply {counted(len(changes), 'change')}?")
-    await rt.people.save(new)
-    if not app.json:
-        app.out.info("saved; running processes apply the changes within seconds")
-
-
-async def _stored_directory(rt: Runtime) -> Directory:
-    """Return the people in the database; raises UsageError if the configuration defines them."""
-    if rt.embedded and (rt.settings.people or rt.settings.groups):
-        raise UsageError(
-            "people of this embedded database are defined in the configuration: edit [people] there"
-        )
-    return await rt.people.directory()
+    await perform(app, actions.remove_person, name, yes=yes)

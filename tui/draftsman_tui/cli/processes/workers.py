@@ -18,7 +18,7 @@ from draftsman.formats.json_data import as_data
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.perform import call_of, print_result
+from draftsman_tui.cli.perform import act
 from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line
@@ -58,12 +58,12 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
     if dry_run and name != "prune":
         raise UsageError(f"--dry-run requires the sweep prune, not {name!r}")
     async with app.runtime(read_only=dry_run) as rt:
-        result = None if dry_run else await actions.sweep(await call_of(rt), name)
+        if not dry_run:
+            await act(app, rt, actions.sweep, name)
         months = await rt.archives.plan() if name == "prune" else []
-    if result is None:
+    if dry_run:
         _print_plan(app, months)
         return
-    print_result(app, result, {"sweep": name, "changed": result.value})
     for month in () if app.json else months:
         app.out.info(f"{month.month:%Y-%m}: {month.state}")
 

@@ -19,11 +19,11 @@ from draftsman.actions import questions as actions
 from draftsman.deliveries.question_text import missing_diff, resolution_text
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import one_line
-from draftsman.ids import job_name, question_name
+from draftsman.ids import job_name
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.perform import call_of, print_result
+from draftsman_tui.cli.perform import act, call_of
 from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.common.questions import answer_command, describe
 from draftsman_tui.terminal import params
@@ -67,14 +67,14 @@ async def answer(app: App, question: QuestionRef, value: tuple[str, ...], only: 
             return
         if not text and details.kind is QuestionKind.INPUT:
             raise UsageError(f"VALUE is required: draftsman answer {details.name} VALUE")
-        await _submit(app, rt, actions.answer, (job, ordinal), text, only=only)
+        await act(app, rt, actions.answer, (job, ordinal), text=text, only=only)
 
 
 @command(
     "approve",
     section="Questions",
     examples=("draftsman approve D-142/1 --reason 'looked at the diff'",),
-    does=(actions.approve,),
+    does=(actions.approve, actions.mint_token),
 )
 @click.argument("question", type=params.QUESTION)
 @click.option("--reason", type=params.TEXT, help="Reason, recorded with the decision.")
@@ -94,14 +94,11 @@ async def approve(
         await _decide(app, question, actions.approve, reason, token)
         return
     async with app.runtime() as rt:
-        job, ordinal = await resolve_question(app, rt, question, "approve")
-        minted = await rt.questions.mint_token(job, ordinal, mint_token, await rt.actor())
-    command = f"draftsman approve {question_name(job, ordinal)} --token -"
-    app.out.info(f"single-use token, shown only once; to use it: {command}")
-    if app.json:
-        app.out.document({"job": job, "ordinal": ordinal, "approver": mint_token, "token": minted})
-    else:
-        app.out.write(f"{minted}\n")
+        row = await resolve_question(app, rt, question, "approve")
+        result = await act(app, rt, actions.mint_token, row, approver=mint_token, prints=app.json)
+    if not app.json:  # stdout has the token alone
+        app.out.info(str(result_line(result)))
+        app.out.write(f"{result.value}\n")
 
 
 @command(
@@ -153,6 +150,15 @@ async def resolve_question(
     return job, open_questions[0].ordinal
 
 
+async def perform_on_question(
+    app: App, action: Action[actions.QuestionRow, ..., Any], question: QuestionRef, **arguments: Any
+) -> None:
+    """Take an action on a question, which a bare job may stand for."""
+    async with app.runtime() as rt:
+        row = await resolve_question(app, rt, question, action.name)
+        await act(app, rt, action, row, **arguments)
+
+
 async def _decide(
     app: App,
     question: QuestionRef,
@@ -164,36 +170,20 @@ async def _decide(
         raise UsageError("--token requires a full question name, e.g. D-142/1")
     async with app.runtime() as rt:
         row = await resolve_question(app, rt, question, action.name)
-        await _submit(app, rt, action, row, reason or "", token=token.strip() if token else None)
+        secret = token.strip() if token else None
+        await act(app, rt, action, row, reason=reason or "", token=secret)
 
 
 async def _prompt(app: App, rt: Runtime, question: Question, *, only: bool) -> None:
     """Prompt until the question accepts the answer."""
     row = (question.job, question.ordinal)
     while True:
-        text = prompts.prompt(actions.answer.prompt.format(question.name)).strip()
+        text = prompts.prompt(actions.answer.takes.prompt.format(question.name)).strip()
         try:
-            await _submit(app, rt, actions.answer, row, text, only=only)
+            await act(app, rt, actions.answer, row, text=text, only=only)
             return
         except UsageError as error:
             app.out.info(str(error))
-
-
-async def _submit(
-    app: App,
-    rt: Runtime,
-    action: Action[actions.QuestionRow, ..., Any],
-    question: actions.QuestionRow,
-    text: str,
-    **options: Any,
-) -> None:
-    """Answer or decide, and print the outcome; the JSON document also has a refusal."""
-    try:
-        print_result(app, await action(await call_of(rt), question, text, **options))
-    except actions.AnswerRefused as error:
-        if app.json:
-            app.out.document(error.verdict)
-        raise
 
 
 async def _show(app: App, rt: Runtime, question: Question) -> None:
@@ -250,7 +240,7 @@ class QuestionPrompter:
 
     async def _submit(self, question: Question, text: str) -> ActionResult[Any] | None:
         """Submit the answer; None if the question closed meanwhile. Raises DraftsmanError."""
-        call = await call_of(self._rt)
+        call = await call_of(self._app, self._rt)
         row = (question.job, question.ordinal)
         if question.kind is not QuestionKind.APPROVAL:
             return await actions.answer(call, row, text)
@@ -323,4 +313,4 @@ def _prompt_text(question: Question) -> str:
     if question.kind is QuestionKind.APPROVAL:
         diff = "" if missing_diff(question) else "d: diff, "
         return f"Approve {question.name}? y, n, {diff}enter: not now: "
-    return f"{actions.answer.prompt.format(question.name)} (enter: not now): "
+    return f"{actions.answer.takes.prompt.format(question.name)} (enter: not now): "

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from draftsman.actions.requests import submit
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman.ids import JobRef
 from draftsman.questions.question import derived_key
@@ -49,6 +50,7 @@ common_options = params.together(
         "draftsman ask 'Which name should the option have?' --wait 10m --notify slack:C0123",
         "draftsman ask --continue D-142",
     ),
+    does=(submit,),
 )
 @click.argument("text", default="", type=params.TEXT)
 @click.option("--choice", "choices", multiple=True, type=params.TEXT, help="A choice; repeatable.")
@@ -102,6 +104,7 @@ async def ask(
     examples=(
         "draftsman approve-action 'Push the image?' --action '{\"push\": \"registry/app:1.2\"}'",
     ),
+    does=(submit,),
 )
 @click.argument("text", type=params.TEXT)
 @click.option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from draftsman.actions.requests import submit
 from draftsman.errors import AnswerTimeout, DraftsmanError, Refused
 from draftsman.formats import times
 from draftsman.ids import job_name
@@ -12,6 +13,7 @@ from draftsman.jobs.job import WAITING, Status
 from draftsman.jobs.requests.service.request_checks import build_request
 from draftsman_tui.cli.app import App, number_of
 from draftsman_tui.cli.jobs.job_wait import print_pause
+from draftsman_tui.cli.perform import call_of
 from draftsman_tui.common.questions import describe
 from draftsman_tui.common.requests import options_named
 
@@ -48,7 +50,7 @@ async def submit_question(
     with options_named():
         request = build_request({name: item for name, item in fields.items() if item}, app.settings)
         request = await rt.request_checks.resolve(request, unchecked=True)
-    return await rt.submissions.submit(request, await rt.actor())
+    return (await submit(await call_of(app, rt), request)).value
 
 
 async def continue_asking(app: App, ref: JobRef, wait: float | None) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from draftsman.entities.questions import INBOX
 from draftsman.ids import JobRef, job_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list, selected
-from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.common.questions import describe
 from draftsman_tui.terminal import params
 
@@ -79,10 +78,7 @@ async def extend(app: App, question: tuple[JobRef, int | None], duration: float)
 
     DURATION is added to the remaining time; never removes the deadline.
     """
-    from draftsman_tui.cli.questions.answers import resolve_question
+    from draftsman_tui.cli.questions.answers import perform_on_question
 
     seconds = None if duration == float("inf") else duration
-    async with app.runtime() as rt:
-        job, ordinal = await resolve_question(app, rt, question, "extend")
-        result = await actions.extend(await call_of(rt), (job, ordinal), seconds)
-    print_result(app, result, {"job": job, "ordinal": ordinal, "expires_at": result.value})
+    await perform_on_question(app, actions.extend, question, seconds=seconds)

@@ -14,7 +14,7 @@ from draftsman.ids import JobRef
 from draftsman.queues.service.queues import Place
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.perform import call_of, print_result
+from draftsman_tui.cli.perform import act
 from draftsman_tui.terminal import params
 
 MAX_HELD: Final = 3
@@ -56,9 +56,7 @@ async def move(
     (place,) = places
     async with app.runtime() as rt:
         number = await number_of(rt, job)
-        ref = before or after
-        anchor = await number_of(rt, ref) if ref else None
-        print_result(app, await actions.move(await call_of(rt), number, place, anchor))
+        await act(app, rt, actions.move, number, place=place, anchor=before or after)
 
 
 async def print_queued(app: App, limit: int, queue: str | None) -> None:

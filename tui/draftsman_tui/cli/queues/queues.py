@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 import click
 
 from draftsman.actions import queues as actions
 from draftsman.entities.limits import LIMIT_CHANGES, LIMITS
 from draftsman.entities.queues import QUEUE_CHANGES, QUEUES
-from draftsman.errors import DraftsmanError, RejectedField
-from draftsman.formats import times
-from draftsman.formats.amounts import counted
-from draftsman.ids import job_name, pause_name
+from draftsman.errors import RejectedField
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import list_rows, print_list
-from draftsman_tui.cli.perform import call_of, confirm_action, print_result
+from draftsman_tui.cli.perform import perform
 from draftsman_tui.terminal import params
 
-if TYPE_CHECKING:
-    from draftsman.queues.service.queues import DrainProgress
-    from draftsman.runtime import Runtime
-
-
-DRAIN_REASON = "draining"
-"""Reason of the pause of a drain, unless it is given."""
-SHOWN_JOBS = 5
-"""Jobs that a line of progress names."""
 _UNCHECKED = click.option(
     "--unchecked", is_flag=True, help="Accept a queue or type that is not known yet."
 )
@@ -77,12 +66,8 @@ async def pause(app: App, name: str, type: str | None, reason: str, unchecked: b
 
     An unknown queue is refused: it has no jobs, no worker and no setting.
     """
-    async with app.runtime() as rt:
-        if not unchecked:
-            await _require_known(rt, name, type)
-        result = await actions.pause(await call_of(rt), name, reason, type)
-    data = {"queue": name, "type": type, "paused": True, "held": result.value}
-    print_result(app, result, data)
+    with _unchecked_named():
+        await perform(app, actions.pause, name, reason=reason, type=type, unchecked=unchecked)
 
 
 @queues.subcommand(
@@ -97,22 +82,20 @@ async def pause(app: App, name: str, type: str | None, reason: str, unchecked: b
 @click.option("--type", type=params.TEXT, help="Resume this job type.")
 async def resume(app: App, name: str, type: str | None) -> None:
     """Resume a paused queue, or a paused job type in it."""
-    async with app.runtime() as rt:
-        result = await actions.resume(await call_of(rt), name, type)
-    data = {"queue": name, "type": type, "paused": False, "released": result.value}
-    print_result(app, result, data)
+    await perform(app, actions.resume, name, type=type)
 
 
 @queues.subcommand(
     "drain",
     examples=("draftsman queues drain default", "draftsman queues drain default --timeout 10m"),
+    does=(actions.drain,),
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--type", type=params.TEXT, help="Drain this job type only.")
 @click.option(
     "--reason",
     type=params.TEXT,
-    default=DRAIN_REASON,
+    default=actions.DRAIN_REASON,
     show_default=True,
     help="Reason, shown by why.",
 )
@@ -125,30 +108,15 @@ async def drain(
 
     The queue stays paused. Exits with 1 if jobs still run after the timeout.
     """
-    progress: DrainProgress | None = None
-    async with app.runtime() as rt:
-        if not unchecked:
-            await _require_known(rt, name, type)
-        try:
-            async with asyncio.timeout(timeout):
-                printed_text = ""
-                async for progress in rt.queues.drain(name, await rt.actor(), reason, type):
-                    if (text := _progress(progress)) != printed_text and not progress.finished:
-                        app.out.info(f"{name}: {text}")
-                        printed_text = text
-        except TimeoutError:
-            pass
-    finished = progress is not None and progress.finished
-    if app.json:
-        running = progress.running if progress else []
-        app.out.document({"queue": name, "type": type, "drained": finished, "running": running})
-    elif finished:
-        app.out.print(f"drained: nothing of the {pause_name(name, type)} runs; it stays paused")
-    if not finished:
-        text = _progress(progress) if progress else "its jobs were not counted"
-        raise DraftsmanError(
-            f"the {pause_name(name, type)} is paused, but not drained after"
-            f" {times.span(timeout or 0)}: {text}"
+    with _unchecked_named():
+        await perform(
+            app,
+            actions.drain,
+            name,
+            reason=reason,
+            type=type,
+            seconds=timeout,
+            unchecked=unchecked,
         )
 
 
@@ -158,20 +126,12 @@ async def drain(
     does=(actions.release,),
 )
 @click.argument("name", type=params.TEXT)
-@params.yes_option
 async def release(app: App, name: str, yes: bool) -> None:
     """End the reservation of a queue.
 
     The reserving job continues: if it has not started, it takes its place in the queue.
     """
-    async with app.runtime() as rt:
-        reservations = await rt.reservations.all()
-        reserved = next((item for item in reservations if item.queue == name), None)
-        if reserved is not None:
-            note = actions.reserved(reserved)
-            confirm_action(app, actions.release, repr(name), yes=yes, note=note)
-        result = await actions.release(await call_of(rt), name)
-    print_result(app, result, {"queue": name, "released": True, "job": result.value})
+    await perform(app, actions.release, name, yes=yes)
 
 
 @queues.subcommand(
@@ -187,21 +147,13 @@ async def history(app: App, name: str | None) -> None:
     print_list(app, QUEUE_CHANGES, changes)
 
 
-async def _require_known(rt: Runtime, name: str, type: str | None) -> None:
-    """Raise NotFound for an unknown queue, and UsageError for an unknown type."""
+@contextmanager
+def _unchecked_named() -> Iterator[None]:
+    """Name the option that accepts an unknown queue or type."""
     try:
-        await rt.queues.require_known(name, type, await rt.actor(), rt.request_checks)
+        yield
     except RejectedField as error:
         raise error.reworded(f"{error.reason}; to name it anyway, use --unchecked") from None
-
-
-def _progress(progress: DrainProgress) -> str:
-    names = ", ".join(map(job_name, progress.running[:SHOWN_JOBS]))
-    ellipsis = ", …" if len(progress.running) > SHOWN_JOBS else ""
-    if not progress.running:
-        return f"waiting for {progress.claims} claims that began before the pause"
-    count = len(progress.running)
-    return f"{counted(count, 'job')} still running: {names}{ellipsis}"
 
 
 NOT_WRITTEN: Final = (

@@ -14,15 +14,9 @@ from draftsman.errors import Conflict, Refused, UsageError
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
 from draftsman.repos import repo_url
-from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import list_rows
-from draftsman_tui.cli.perform import (
-    call_of,
-    confirm_action,
-    print_result,
-    print_results,
-)
+from draftsman_tui.cli.perform import act, confirm
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
@@ -30,7 +24,6 @@ from draftsman_tui.terminal.output import line, styled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from draftsman.actions.action import ActionResult
     from draftsman.agent_runs.validation.commands import CommandResult
     from draftsman.agent_runs.validation.profile_check import RepoInspection
     from draftsman.repos.repo_catalog import Repo, RepoLocation
@@ -92,6 +85,7 @@ def repos() -> None:
         "draftsman repos add https://github.com/acme/pay --branch develop --yes",
         "draftsman repos add pay --profile pay.json --replace",
     ),
+    does=(actions.add_repo,),
 )
 @click.argument("place", metavar="PATH|URL", type=params.TEXT)
 @click.option("--path", type=params.TEXT, help="Folder in a monorepo that this profile is for.")
@@ -120,14 +114,19 @@ async def add(app: App, place: str, file: Path | None, **options: Any) -> None:
         profile_from_file = None if fields is None else _profile_of(fields, path)
         existing = await _existing_repo(rt, repo, path, replacing=options["replace"])
         profile, commit, results = await _validated(app, rt, repo, path, profile_from_file, options)
-        actor = await rt.actor()
-        checks = [result.as_json() for result in results if not result.missing]
-        if existing is not None and options["replace"]:
-            await rt.repos.save_profile(existing, profile, actor, commit=commit, checks=checks)
-            repo = existing
-        else:
-            repo = await rt.repos.add(repo, profile, actor, commit=commit, checks=checks)
-    _print_added(app, repo, profile, results)
+        replaces = existing is not None and options["replace"]
+        result = await act(
+            app,
+            rt,
+            actions.add_repo,
+            existing if existing is not None and replaces else repo,
+            profile=profile,
+            commit=commit,
+            checks=[result.as_json() for result in results if not result.missing],
+            replaces=replaces,
+            prints=False,
+        )
+    _print_added(app, result.value, profile, results)
 
 
 async def _resolve(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Repo, str]:
@@ -221,12 +220,11 @@ def _confirm_commands(app: App, repo: Repo, profile: RepoProfile, yes: bool) -> 
     """Ask before running commands of a remote repository; raises Refused, UsageError."""
     commands = [check.command for check in profile.setup_commands]
     commands += [check.command for check in profile.validation_commands]
-    if yes or repo.remote_url.startswith("/") or not commands:
+    if repo.remote_url.startswith("/") or not commands:
         return
     names = ", ".join(" ".join(command) for command in commands)
-    if not app.out.interactive:
-        raise UsageError(f"not a terminal; to run {names}, use --yes; to skip them, --no-check")
-    prompts.confirm(f"Run these commands in a clone on this machine: {names}?")
+    question = f"Run these commands in a clone on this machine: {names}?"
+    confirm(app, question, yes=yes, required=True)
 
 
 async def _run_checks(
@@ -311,7 +309,7 @@ async def show(app: App, name: str) -> None:
             app.out.print(f"  {text}")
 
 
-@repos.subcommand("check", examples=("draftsman repos check pay",))
+@repos.subcommand("check", examples=("draftsman repos check pay",), does=(actions.record_check,))
 @click.argument("name", type=params.TEXT)
 async def check(app: App, name: str) -> None:
     """Run the validation commands of a profile, and check the token of its forge.
@@ -331,8 +329,15 @@ async def check(app: App, name: str) -> None:
             results = await inspection.check(saved.profile)
         access = await check_access(rt.settings, location.repo.remote_url)
         checks = [result.as_json() for result in results]
-        actor = await rt.actor()
-        await rt.repos.checked(location.repo, location.path, inspection.commit, checks, actor)
+        await act(
+            app,
+            rt,
+            actions.record_check,
+            location,
+            commit=inspection.commit,
+            checks=checks,
+            prints=False,
+        )
     if app.json:
         document = {"name": location.name, "commit": inspection.commit, "checks": checks}
         app.out.document(document | ({} if access is None else {"forge": access}))
@@ -369,16 +374,19 @@ async def map_label(
         raise UsageError("specify --label NAME, --label-id ID or --default")
     async with app.runtime() as rt:
         location = await rt.repos.place(name)
-        call = await call_of(rt)
-        results: list[ActionResult[Any]] = []
         if label or label_id:
-            results.append(await actions.map_label(call, location, label, label_id))
+            await act(
+                app,
+                rt,
+                actions.map_label,
+                location.repo,
+                label=label,
+                label_id=label_id,
+                folder=location.path,
+            )
         if default:
-            results.append(await actions.make_default(call, location.repo))
-    if app.json:
-        app.out.document({"name": location.name, "label": label, "label_id": label_id})
-    else:
-        print_results(app, results)
+            is_alone = not (label or label_id)
+            await act(app, rt, actions.make_default, location.repo, prints=is_alone or not app.json)
 
 
 @repos.subcommand(
@@ -394,19 +402,15 @@ async def unmap(app: App, label: str | None, repo: str | None, default: bool) ->
     if (label is None) != default:
         raise UsageError("specify either LABEL or --default")
     async with app.runtime() as rt:
-        call = await call_of(rt)
-        result: ActionResult[Any]
         if label is None:
-            result = await actions.make_default(call, None)
-        else:
-            known = (await rt.repos.place(repo)).repo if repo else None
-            result = await actions.unmap_label(call, known, label)
-    print_result(app, result, {"label": label, "removed": result.value or 1})
+            await act(app, rt, actions.make_default, None)
+            return
+        known = (await rt.repos.place(repo)).repo if repo else None
+        await act(app, rt, actions.unmap_label, known, label=label)
 
 
 @repos.subcommand("remove", examples=("draftsman repos remove pay",), does=(actions.remove_repo,))
 @click.argument("name", type=params.TEXT)
-@params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
     """Remove a repository with its labels and profiles; its jobs and branches are kept."""
     async with app.runtime() as rt:
@@ -415,9 +419,7 @@ async def remove(app: App, name: str, yes: bool) -> None:
             raise UsageError(
                 f"{name}: remove the repository, not a folder: {location.repo.full_name}"
             )
-        confirm_action(app, actions.remove_repo, location.name, yes=yes)
-        result = await actions.remove_repo(await call_of(rt), location.repo)
-    print_result(app, result, {"name": location.name, "removed": True})
+        await act(app, rt, actions.remove_repo, location.repo, yes=yes)
 
 
 def _profile_data(saved: SavedProfile) -> dict[str, Any]:

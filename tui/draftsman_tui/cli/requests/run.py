@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.actions import requests as actions
 from draftsman.agent_runs.activity.activity import ActivityRow, activity_text
 from draftsman.errors import UsageError
-from draftsman.formats import times
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.queues.queue_models import DEFAULT_SECONDS
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
+from draftsman_tui.cli.perform import act
 from draftsman_tui.cli.requests.request_options import submit_options, submitted_fields
 from draftsman_tui.cli.requests.submit import finished_key_text
-from draftsman_tui.common.jobs import submitted_text
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
+from draftsman_tui.terminal.results import result_line
 
 if TYPE_CHECKING:
-    from draftsman.jobs.requests.service.submissions import SubmittedJob
-    from draftsman.queues.queue_models import QueueReservation
+    from draftsman.actions.action import ActionResult
     from draftsman.runtime import Runtime
 
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         "draftsman run --now --reserve-for 30m --type report:weekly --payload @week.json",
         "draftsman run --group release --type notify",
     ),
+    does=(actions.submit, actions.submit_now),
 )
 @submit_options
 @click.option("--now", is_flag=True, help="Run before all other jobs of the queue.")
@@ -78,32 +79,20 @@ async def run(
     async with app.runtime() as rt:
         with options_named():
             request = await rt.request_checks.resolve(request, unchecked=unchecked)
-        actor = await rt.actor()
-        reservation = None
+        result: ActionResult[Any]
+        fields = {}
         if now:
             seconds = DEFAULT_SECONDS if reserve_for is None else reserve_for
-            job, reservation = await rt.reservations.submit(request, actor, seconds)
+            result = await act(app, rt, actions.submit_now, request, seconds=seconds, prints=False)
+            job, fields["reservation"] = result.value
         else:
-            job = await rt.submissions.submit(request, actor)
-        _print_start(app, job, reservation, now=now)
+            result = await act(app, rt, actions.submit, request, prints=False)
+            job = result.value
+        if job.outcome == "deduplicated" and job.status in TERMINAL:
+            app.out.info(finished_key_text(job))
+        app.out.print_stderr(result_line(result))
         await _follow(app, rt, job.number, timeout)
-        fields = {"reservation": reservation} if now else {}
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome, **fields)
-
-
-def _print_start(
-    app: App, job: SubmittedJob, reservation: QueueReservation | None, *, now: bool
-) -> None:
-    """Print the job and its reservation on stderr."""
-    if job.outcome == "deduplicated" and job.status in TERMINAL:
-        app.out.info(finished_key_text(job))
-    reserved = ""
-    if reservation is not None:
-        until = times.clock(reservation.expires_at)
-        reserved = f"; the queue {reservation.queue!r} is reserved for it until {until}"
-    elif now:
-        reserved = "; its queue is not reserved, because the job existed before"
-    app.out.info(f"{submitted_text(job)}{reserved}")
 
 
 async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> None:

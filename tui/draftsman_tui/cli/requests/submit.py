@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.actions import requests as actions
 from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
+from draftsman_tui.cli.perform import act, print_result, print_warnings
 from draftsman_tui.cli.requests.request_options import submit_options, submitted_fields
 from draftsman_tui.cli.requests.submit_batch import submit_batch
-from draftsman_tui.common.jobs import submitted_text
-from draftsman_tui.common.requests import OTHER_TEXT_IGNORED, options_named
-from draftsman_tui.terminal.output import line, styled
+from draftsman_tui.common.requests import options_named
 
 if TYPE_CHECKING:
+    from draftsman.actions.action import ActionResult
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.runtime import Runtime
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         "draftsman submit --batch steps.jsonl --group release --sequential",
         "draftsman submit --group release --type notify",
     ),
+    does=(actions.submit, actions.submit_many),
 )
 @submit_options
 @click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
@@ -86,19 +88,24 @@ async def submit(
     async with app.runtime() as rt:
         with options_named():
             request = await rt.request_checks.resolve(request, unchecked=unchecked)
-        job = await rt.submissions.submit(request, await rt.actor())
+        result = await act(app, rt, actions.submit, request, prints=False)
+        job = result.value
         if job.outcome == "deduplicated" and job.status in TERMINAL and not app.json:
             app.out.info(finished_key_text(job))
-        if not wait:
-            await print_submitted(app, rt, job, unique=request.unique is not None)
+        if wait:
+            await wait_for(app, rt, result, timeout)
             return
-        await wait_for(app, rt, job, timeout)
+        print_result(app, result)
+        await print_next_step(app, rt, result)
 
 
-async def wait_for(app: App, rt: Runtime, job: SubmittedJob, timeout: float | None) -> None:
+async def wait_for(
+    app: App, rt: Runtime, result: ActionResult[SubmittedJob], timeout: float | None
+) -> None:
     """Print the job of a request, its events and its questions on stderr, then how it ended."""
-    app.out.info(submitted_text(job))
-    print_warning(app, job)
+    job = result.value
+    app.out.info(str(result))
+    print_warnings(app, result)
     with job_wait.left_by_interrupt(app, job.number):
         if job.warning is None:
             await job_wait.print_missing_worker(app, rt, job.number)
@@ -115,30 +122,13 @@ def finished_key_text(job: SubmittedJob) -> str:
     )
 
 
-def print_warning(app: App, job: SubmittedJob) -> None:
-    """Print on stderr why a new job may wait for long."""
-    if job.warning is not None:
-        app.out.info(f"warning: {job.warning}")
-
-
-async def print_submitted(
-    app: App, rt: Runtime, job: SubmittedJob, *, unique: bool = False
-) -> None:
-    """Print the job of a request, and a hint; `unique`: whether it may repeat a job."""
-    if app.json:
-        app.out.document(job)
-        print_warning(app, job)
+async def print_next_step(app: App, rt: Runtime, result: ActionResult[SubmittedJob]) -> None:
+    """Print on a terminal how to follow a job, or that no worker handles it."""
+    if app.json or not app.out.on_screen or result.warnings:
         return
-    why = ""
-    if job.outcome == "joined":
-        equal = f"an equal job is {humanize(job.status)}"
-        why = f": {equal if unique else 'a live job has the same subject'}; {OTHER_TEXT_IGNORED}"
-    text = submitted_text(job).removeprefix(job.name)
-    app.out.print(line(styled(job.name, "bold"), f"{text}{why}"))
-    print_warning(app, job)
-    if app.out.on_screen and job.warning is None:
-        reason = await rt.read_model.why(job.number)
-        if reason.lacks_worker:
-            app.out.info(f"{reason.text}; {reason.next_step}")
-        else:
-            app.out.info(f"to follow the job: draftsman events -f {job.name}")
+    job = result.value
+    reason = await rt.read_model.why(job.number)
+    if reason.lacks_worker:
+        app.out.info(f"{reason.text}; {reason.next_step}")
+    else:
+        app.out.info(f"to follow the job: draftsman events -f {job.name}")

@@ -14,17 +14,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from draftsman.actions.action import Call
+from draftsman.actions.requests import submit_many, submitted
 from draftsman.errors import IdempotencyConflict, UsageError
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import build_request
 from draftsman_tui.cli.app import App
-from draftsman_tui.common.jobs import submitted_text
+from draftsman_tui.cli.perform import call_of
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params, stdio
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob
-    from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
 
 
@@ -121,7 +122,7 @@ async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked
     names: dict[str, int] = {}
     with app.out.array() as output:
         async with app.runtime() as rt:
-            actor = None
+            call = await call_of(app, rt)
             try:
                 async for lines in batches(file):
                     numbers = [number for number, _ in lines]
@@ -132,9 +133,8 @@ async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked
                         ]
                     except UsageError as error:
                         raise UsageError(f"{error}{progress.submitted_text()}") from None
-                    actor = actor or await rt.actor()
                     requests = [_with_earlier(item, names) for item in requests]
-                    jobs = await _submit(rt, requests, actor, name, numbers)
+                    jobs = await _submit(call, requests, name, numbers)
                     for item, job in zip(requests, jobs, strict=True):
                         if item.name is not None:
                             names[item.name] = job.number
@@ -146,7 +146,7 @@ async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked
                     if app.json:
                         output(jobs)
                     else:
-                        app.out.write("".join(f"{submitted_text(job)}\n" for job in jobs))
+                        app.out.write("".join(f"{submitted(job)}\n" for job in jobs))
             except BaseException:
                 progress.clear()
                 raise
@@ -180,10 +180,10 @@ def _with_earlier(item: Invocation, names: Mapping[str, int]) -> Invocation:
 
 
 async def _submit(
-    rt: Runtime, requests: Sequence[Invocation], actor: Actor, name: str, numbers: Sequence[int]
+    call: Call, requests: Sequence[Invocation], name: str, numbers: Sequence[int]
 ) -> list[SubmittedJob]:
     try:
-        return await rt.submissions.submit_many(requests, actor)
+        return (await submit_many(call, requests)).value
     except IdempotencyConflict as error:
         line = "" if error.place is None else f"{name}:{numbers[error.place]}: "
         raise IdempotencyConflict(f"{line}{error}", job=error.job) from None

@@ -11,14 +11,15 @@ from typing import Any, Final
 
 import click
 
+from draftsman.actions import schedules as actions
 from draftsman.durations import parse_duration
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
 from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import Misfire, Overlap, ScheduleChange, ScheduleSpec
-from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.perform import act
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import styled
 
@@ -45,10 +46,10 @@ SIGNS: Final = {"add": ("+", "green"), "change": ("~", "yellow"), "remove": ("-"
         "draftsman schedules apply schedules.toml",
         "draftsman schedules apply schedules.toml --check",
     ),
+    does=(actions.apply,),
 )
 @click.argument("file", type=params.TEXT)
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 if there are changes.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before schedules are removed.")
 async def apply(app: App, file: str, check: bool, yes: bool) -> None:
     """Apply the schedules of a TOML file.
 
@@ -59,19 +60,14 @@ async def apply(app: App, file: str, check: bool, yes: bool) -> None:
     origin, specs = schedule_file(file)
     async with app.runtime(read_only=check) as rt:
         changes = await rt.schedules.plan(specs, origin)
-        removed = [change.name for change in changes if change.action == "remove"]
-        _print_plan(app, changes, applied=not check)
+        if app.json and (check or not changes):
+            app.out.document(actions.plan_data(changes))
+        elif not app.json:
+            _print_plan(app, changes)
         if check and changes:
-            raise Refused(f"{_count(len(changes))} to apply")
-        if not changes or check:
-            return
-        if removed and not yes:
-            if not app.out.interactive:
-                raise Refused(f"{', '.join(removed)} would be removed; to remove, use --yes")
-            prompts.confirm(f"Remove {', '.join(removed)}? The history is deleted, too.")
-        await rt.schedules.apply(changes, origin, await rt.actor())
-    if not app.json:
-        app.out.info(f"applied {_count(len(changes))}")
+            raise Refused(f"{counted(len(changes), 'change')} to apply")
+        if changes:
+            await act(app, rt, actions.apply, origin, changes=changes, yes=yes)
 
 
 def schedule_file(path: str) -> tuple[str, list[ScheduleSpec]]:
@@ -150,12 +146,8 @@ def _choice(kind: Any, table: dict[str, Any], key: str, default: Any) -> Any:
         raise UsageError(f"{key} must be {', '.join(kind)}") from None
 
 
-def _print_plan(app: App, changes: list[ScheduleChange], *, applied: bool) -> None:
+def _print_plan(app: App, changes: list[ScheduleChange]) -> None:
     """Print each change, with the old and new values of a changed schedule."""
-    if app.json:
-        rows = [{"action": change.action, "name": change.name} for change in changes]
-        app.out.document({"changes": rows, "applied": applied and bool(changes)})
-        return
     if not changes:
         app.out.info("no changes")
     for change in changes:
@@ -173,7 +165,3 @@ def _differences(change: ScheduleChange) -> Iterator[str]:
             yield f"    {key}: {before}{json.dumps(value, ensure_ascii=False)}"
         elif value is None and old.get(key) is not None:
             yield f"    {key}: {json.dumps(old[key])} -> none"
-
-
-def _count(number: int) -> str:
-    return counted(number, "change")

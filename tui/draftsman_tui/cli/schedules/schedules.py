@@ -19,9 +19,9 @@ from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import MEANINGS, Misfire, Overlap, ScheduleSpec, find_zone
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.perform import call_of, confirm_action, print_result
+from draftsman_tui.cli.perform import act, perform
 from draftsman_tui.cli.requests.request_options import request_fields, request_options
-from draftsman_tui.cli.requests.submit import print_submitted
+from draftsman_tui.cli.requests.submit import print_next_step
 from draftsman_tui.cli.schedules.schedule_apply import apply
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
@@ -63,6 +63,7 @@ schedules.add_command(apply)
         "draftsman schedules add poll --every 90m --type http_request --payload @poll.json",
         "draftsman schedules add launch --at 2030-12-31T18:00 --agent coder --repo . 'Release'",
     ),
+    does=(actions.add,),
 )
 @click.argument("name", type=params.TEXT)
 @click.argument("text", nargs=-1, type=params.TEXT)
@@ -127,17 +128,8 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
             request=None if template else fields,
             **firing,
         )
-        actor = await rt.actor()
-        known = {schedule.name for schedule in await rt.schedules.all()} if replace else set()
-        store = rt.schedules.change if name in known else rt.schedules.add
         with options_named():
-            schedule = await store(spec, actor)
-        first = await rt.schedules.upcoming(name, 1)
-    if app.json:
-        app.out.document(schedule)
-        return
-    when = f", next {_time(schedule, first[0])}" if first else ""
-    app.out.print(line(styled(schedule.name, "bold"), f" {schedule.rule}{when}"))
+            await act(app, rt, actions.add, spec, replaces=replace)
 
 
 @schedules.subcommand(
@@ -235,8 +227,7 @@ async def history(app: App, name: str | None, limit: int) -> None:
 @click.option("--reason", type=params.TEXT, help="Shown to others.")
 async def pause(app: App, name: str, reason: str | None) -> None:
     """Pause a schedule: it does not fire until it is resumed."""
-    async with app.runtime() as rt:
-        print_result(app, await actions.pause(await call_of(rt), name, reason or ""))
+    await perform(app, actions.pause, name, reason=reason or "")
 
 
 @schedules.subcommand(
@@ -245,8 +236,7 @@ async def pause(app: App, name: str, reason: str | None) -> None:
 @click.argument("name", type=params.TEXT)
 async def resume(app: App, name: str) -> None:
     """Resume a paused schedule, from its next occurrence on."""
-    async with app.runtime() as rt:
-        print_result(app, await actions.resume(await call_of(rt), name))
+    await perform(app, actions.resume, name)
 
 
 @schedules.subcommand("run", examples=("draftsman schedules run nightly",), does=(actions.run,))
@@ -255,21 +245,17 @@ async def run(app: App, name: str) -> None:
     """Submit the job of a schedule now, in your name."""
     async with app.runtime() as rt:
         with options_named():
-            result = await actions.run(await call_of(rt), name)
-        await print_submitted(app, rt, result.value)
+            result = await act(app, rt, actions.run, name)
+        await print_next_step(app, rt, result)
 
 
 @schedules.subcommand(
     "remove", examples=("draftsman schedules remove nightly",), does=(actions.remove,)
 )
 @click.argument("name", type=params.TEXT)
-@params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
     """Remove a schedule and its history; its jobs are kept."""
-    async with app.runtime() as rt:
-        await rt.schedules.get(name)
-        confirm_action(app, actions.remove, name, yes=yes)
-        print_result(app, await actions.remove(await call_of(rt), name))
+    await perform(app, actions.remove, name, yes=yes)
 
 
 def _rule(options: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman.actions.schedules import remove_template, run_template
+from draftsman.actions import schedules as actions
 from draftsman.entities.schedules import TEMPLATES, template_data
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
@@ -20,9 +20,9 @@ from draftsman.schedules.template import define
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import list_rows
-from draftsman_tui.cli.perform import call_of, confirm_action, print_result
+from draftsman_tui.cli.perform import act, perform
 from draftsman_tui.cli.requests.request_options import request_fields, request_options
-from draftsman_tui.cli.requests.submit import print_submitted, wait_for
+from draftsman_tui.cli.requests.submit import print_next_step, wait_for
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
@@ -139,6 +139,7 @@ definition_options = params.together(
         "draftsman templates add rate --parameter 'level:low|high=low' 'Rate the {level} risks'",
         "draftsman templates add weekly --file weekly.toml",
     ),
+    does=(actions.add_template,),
 )
 @click.argument("name", type=params.TEXT)
 @click.argument("text", nargs=-1, type=params.TEXT)
@@ -151,9 +152,8 @@ async def add(app: App, name: str, text: tuple[str, ...], **options: Any) -> Non
     the value of the parameter package; {{package}} for these characters themselves.
     """
     definition = _definition({}, text, options)
-    async with app.runtime() as rt:
-        added = await rt.templates.add(name, definition, await rt.actor())
-    _print_stored(app, added)
+    await perform(app, actions.add_template, name, definition=definition)
+    _print_hint(app, name)
 
 
 @templates.subcommand(
@@ -163,6 +163,7 @@ async def add(app: App, name: str, text: tuple[str, ...], **options: Any) -> Non
         "draftsman templates edit bump --priority 5",
         "draftsman templates edit bump --file bump.toml",
     ),
+    does=(actions.edit_template,),
 )
 @click.argument("name", type=params.TEXT)
 @click.argument("text", nargs=-1, type=params.TEXT)
@@ -183,11 +184,8 @@ async def edit(app: App, name: str, text: tuple[str, ...], **options: Any) -> No
             raise UsageError(f"{name}: only the newest version can be edited; leave out the @")
         data = base.definition.as_data() if base.definition else {}
         definition = _definition(data, text, options) if is_given else _edited(data)
-        stored = await rt.templates.edit(base, definition, await rt.actor())
-    if stored.version == base.version and not app.json:
-        app.out.info(f"{base.name}: unchanged, version {base.version}")
-        return
-    _print_stored(app, stored)
+        await act(app, rt, actions.edit_template, base.name, base=base, definition=definition)
+    _print_hint(app, base.name)
 
 
 templates.subcommand(
@@ -279,20 +277,16 @@ async def diff(app: App, name: str, old: int | None, new: int | None) -> None:
 
 
 @templates.subcommand(
-    "remove", examples=("draftsman templates remove bump",), does=(remove_template,)
+    "remove", examples=("draftsman templates remove bump",), does=(actions.remove_template,)
 )
 @click.argument("name", type=params.TEXT)
-@params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
     """Remove a template.
 
     Its versions are kept for the jobs that were made from them; a template of the same name
     continues with the next version.
     """
-    async with app.runtime() as rt:
-        await rt.templates.get(name)
-        confirm_action(app, remove_template, name, yes=yes)
-        print_result(app, await remove_template(await call_of(rt), name))
+    await perform(app, actions.remove_template, name, yes=yes)
 
 
 @templates.subcommand(
@@ -301,7 +295,7 @@ async def remove(app: App, name: str, yes: bool) -> None:
         "draftsman templates run bump --param package=httpx",
         "draftsman templates run bump@2 --params @bump.json --wait",
     ),
-    does=(run_template,),
+    does=(actions.run_template,),
 )
 @click.argument("name", type=params.TEXT)
 @click.option(
@@ -341,14 +335,20 @@ async def run(
             parameters |= await _ask_missing(rt, name, parameters)
         with options_named():
             given = {key: value for key, value in fields.items() if value is not None}
-            result = await run_template(
-                await call_of(rt), name, parameters, given, unchecked=unchecked
+            result = await act(
+                app,
+                rt,
+                actions.run_template,
+                name,
+                parameters=parameters,
+                fields=given,
+                unchecked=unchecked,
+                prints=not wait,
             )
-        job = result.value
-        if not wait:
-            await print_submitted(app, rt, job)
-            return
-        await wait_for(app, rt, job, timeout)
+        if wait:
+            await wait_for(app, rt, result, timeout)
+        else:
+            await print_next_step(app, rt, result)
 
 
 async def _ask_missing(rt: Runtime, name: str, given: Mapping[str, Any]) -> dict[str, str]:
@@ -388,13 +388,9 @@ def _edited(data: dict[str, Any]) -> TemplateDefinition:
     return define(params.json_object(text, "the edited template"))
 
 
-def _print_stored(app: App, template: Template) -> None:
-    if app.json:
-        app.out.document(template_data(template))
-        return
-    app.out.print(line(styled(template.name, "bold"), f" version {template.version}"))
-    if app.out.on_screen:
-        app.out.info(f"to submit a job: draftsman templates run {template.name}")
+def _print_hint(app: App, name: str) -> None:
+    if app.out.on_screen and not app.json:
+        app.out.info(f"to submit a job: draftsman templates run {name}")
 
 
 def _json_lines(template: Template) -> list[str]:

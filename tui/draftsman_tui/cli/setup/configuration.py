@@ -66,7 +66,8 @@ def completion(ctx: click.Context, app: App, shell: str) -> None:
 
 def without_secrets(settings: Settings) -> dict[str, Any]:
     """Return the settings as JSON data, with `***` for passwords, tokens and other secrets."""
-    from draftsman.log import HIDDEN, redact
+    from draftsman.formats.secret_formats import HIDDEN
+    from draftsman.log import redact
 
     data = settings.model_dump(mode="json")
     for name in ("database_url", "listen_url"):
@@ -85,7 +86,8 @@ def without_secrets(settings: Settings) -> dict[str, Any]:
 
 def mask_command(command: list[str]) -> list[str]:
     """Return a command with `***` for the values of options such as `--token`."""
-    from draftsman.log import HIDDEN, redact
+    from draftsman.formats.secret_formats import HIDDEN
+    from draftsman.log import redact
 
     masked = []
     for previous, part in zip(["", *command], command, strict=False):

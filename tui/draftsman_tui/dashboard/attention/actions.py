@@ -17,7 +17,7 @@ def question_command(action: Action[questions.QuestionRow, ..., Any], *, keys: s
 
     async def run(screen: BaseScreen, text: str) -> None:
         holds = QuestionHolds(screen.rt, screen.actor, await question_of(screen))
-        is_asked = bool(action.prompt) and not text
+        is_asked = bool(action.takes.prompt) and not text
         acted = screen.ask(holds.prompt(action)) if is_asked else holds.act(action, text)
         if message := await acted:
             screen.show_message(message)

@@ -30,7 +30,7 @@ class QuestionHolds:
 
     def prompt(self, action: Action[questions.QuestionRow, ..., Any]) -> PromptDialog:
         """Return a dialog that asks for the arguments."""
-        example = action.example
+        example = action.takes.example
         policy = self._call.rt.policy
         people = sorted(set(policy.people) - {policy.resolve(self._call.actor).voter})
         if action is questions.delegate and people:
@@ -39,4 +39,4 @@ class QuestionHolds:
         async def submit(text: str) -> str:
             return await self.act(action, text)
 
-        return PromptDialog(action.prompt.format(self._name), example, submit)
+        return PromptDialog(action.takes.prompt.format(self._name), example, submit)

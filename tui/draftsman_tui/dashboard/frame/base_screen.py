@@ -20,12 +20,13 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets._toast import ToastRack
 
+from draftsman.actions.changes import no_diff_reason
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman_tui.common.artifacts import no_diff_reason, read_patch
+from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.dashboard.changes.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.dialogs.base import Dialog

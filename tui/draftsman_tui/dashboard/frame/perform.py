@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from draftsman.actions.action import MAX_NAMED, UNDO, Action, ActionResult, Call, listed
+from draftsman.actions.action import (
+    MAX_NAMED,
+    UNDO,
+    Action,
+    ActionResult,
+    Call,
+    listed,
+    name_of,
+)
 from draftsman.actions.jobs import Selection, job_names, select
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.ids import job_name
@@ -14,6 +22,7 @@ from draftsman.jobs.control.service.control import AGAIN_OPTION
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
+    ChoiceDialog,
     ConfirmDialog,
     ProgressDialog,
     PromptDialog,
@@ -22,6 +31,11 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.terminal.results import predicate, result_text
 
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+    from draftsman_tui.dashboard.tables.screen import MainScreen
+
+R = TypeVar("R")
 PROGRESS_DELAY: Final = 0.4
 """Seconds before the progress dialog opens."""
 
@@ -29,7 +43,8 @@ PROGRESS_DELAY: Final = 0.4
 def call_of(screen: BaseScreen, action: Action[Any, ..., Any] | None = None) -> Call:
     """Return the call of the user; the effect of an action with a window can be undone."""
     is_held = action is not None and action.undo == UNDO
-    return Call(screen.rt, screen.actor, window=screen.session.undo.seconds if is_held else 0.0)
+    window = screen.session.undo.seconds if is_held else 0.0
+    return Call(screen.rt, screen.actor, window=window, report=screen.show_message)
 
 
 async def confirmed(screen: BaseScreen, selection: Selection, consequence: str = "") -> bool:
@@ -37,11 +52,52 @@ async def confirmed(screen: BaseScreen, selection: Selection, consequence: str =
     return await asked(screen, selection.question, selection.note(consequence))
 
 
-async def confirmed_about(
-    screen: BaseScreen, action: Action[Any, ..., Any], what: str, note: str = ""
-) -> bool:
-    """Ask the question of an action about a row."""
-    return await asked(screen, action.question.format(what), note or action.consequence)
+async def act(
+    screen: BaseScreen, action: Action[Any, ..., R], row: Any, text: str = "", **more: Any
+) -> ActionResult[R] | None:
+    """Take an action on a row, and show what was done; None if the user goes back.
+
+    Asks for the arguments without a `text`, then its question. `more` are arguments that no person
+    types.
+    """
+    call = call_of(screen, action)
+    typed = await _arguments(screen, action, row, text)
+    if typed is None:
+        return None
+    arguments = {**action.takes.parse(typed), **more}
+    if (question := await action.asked(call, row, **arguments)) is not None:
+        note = "\n".join([*question.lines, question.note])
+        if not await asked(screen, question.text, note):
+            return None
+    result = await action.run(call, row, **arguments)
+    screen.show_message(result_text(result))
+    return result
+
+
+async def act_on_typed(screen: BaseScreen, action: Action[Any, ..., Any], text: str) -> None:
+    """Take an action on a row that is typed, or chosen from all."""
+    if action.row is None:
+        raise TypeError(f"{action.key} has no row that is typed")
+    if typed := await _arguments(screen, action, "", text):
+        await act(screen, action, action.row(typed), typed)
+
+
+async def _arguments(
+    screen: BaseScreen, action: Action[Any, ..., Any], row: Any, text: str
+) -> str | None:
+    """Return the text of an action, which is asked for without one; None if the user goes back."""
+    takes = action.takes
+    if text or not takes.prompt:
+        return text
+    prompt = takes.prompt.format(name_of(action.about, row) if row != "" else "")
+    if takes.choices is None:
+        answer: str | None = await screen.ask(PromptDialog(prompt, takes.example))
+        return answer
+    choices = await takes.choices(call_of(screen), row)
+    if len(choices) < 2 and not takes.asks_single:
+        return next((text for _, text in choices), "")
+    chosen: str | None = await screen.ask(ChoiceDialog(prompt, choices))
+    return chosen
 
 
 async def asked(screen: BaseScreen, question: str, note: str = "") -> bool:
@@ -49,23 +105,18 @@ async def asked(screen: BaseScreen, question: str, note: str = "") -> bool:
     return await screen.ask(ConfirmDialog(question, note)) is True
 
 
-async def perform(screen: BaseScreen, result: Awaitable[ActionResult[Any]]) -> None:
-    """Act on a single row, and show what was done."""
-    screen.show_message(result_text(await result))
-
-
 async def typed(screen: BaseScreen, action: Action[int, ..., Any], text: str) -> str:
     """Return the text of an action on the selected jobs, which is asked for without one.
 
     It is "" if the user goes back. Raises the refusal of a single job before it asks.
     """
-    if text or not action.prompt:
+    if text or not action.takes.prompt:
         return text
     numbers = screen.jobs()
-    if action.check is not None and len(numbers) == 1:
-        await action.check(call_of(screen), numbers[0])
-    prompt = action.prompt.format(job_names(numbers))
-    return await screen.ask(PromptDialog(prompt, action.example)) or ""
+    if len(numbers) == 1:
+        await action.asked(call_of(screen), numbers[0])
+    prompt = action.takes.prompt.format(job_names(numbers))
+    return await screen.ask(PromptDialog(prompt, action.takes.example)) or ""
 
 
 async def perform_each(
@@ -123,9 +174,9 @@ def job_command(
 
     async def run(screen: BaseScreen, text: str) -> None:
         text = await typed(screen, action, text)
-        if action.prompt and not text:
+        if action.takes.prompt and not text:
             return
-        arguments = action.parse(text) if action.parse is not None else {}
+        arguments = action.takes.parse(text)
         selection = await select(screen.rt, action, screen.jobs())
         consequence = f"Reason: {text}" if text else ""
         if not action.question or await confirmed(screen, selection, consequence):
@@ -142,24 +193,27 @@ def row_command(
     name: str,
     group: CommandGroup,
     action: Action[Any, ..., Any],
-    view: str,
-    row_of: Callable[[Any], Any],
     *,
+    on: AbstractSet[str],
+    row: Callable[[Any], Any],
     keys: str = "",
     footer: bool = False,
-    title: Callable[[Any], str] = lambda row: row.name,
 ) -> None:
-    """Declare the command of an action on the row of a table, after its question if it has one.
+    """Declare the command of an action on the row under the cursor; `row` makes it of that."""
 
-    `row_of` returns what the action takes of the row, and `title` what its question calls it.
-    """
+    async def run(screen: MainScreen, text: str) -> None:
+        await act(screen, action, row(screen.chosen(str(action.about))), text)
+
+    dashboard_command(name, group, does=action, keys=keys, on=on, footer=footer)(run)
+
+
+def typed_command(name: str, group: CommandGroup, action: Action[Any, ..., Any]) -> None:
+    """Declare the command of an action on what no table shows."""
 
     async def run(screen: BaseScreen, text: str) -> None:
-        row = screen.chosen(str(action.about))
-        if not action.question or await confirmed_about(screen, action, title(row)):
-            await perform(screen, action.typed(call_of(screen), row_of(row), text))
+        await act_on_typed(screen, action, text)
 
-    dashboard_command(name, group, does=action, keys=keys, on={view}, footer=footer)(run)
+    dashboard_command(name, group, does=action, writes=action.right is None)(run)
 
 
 def error_text(error: DraftsmanError, *, printed_subject: str = "") -> str:

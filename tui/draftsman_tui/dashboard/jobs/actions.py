@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.actions import jobs
+from draftsman.actions import changes, jobs
 from draftsman.actions.action import listed
 from draftsman.actions.jobs import Selection, select
 from draftsman.durations import parse_duration
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, Status
-from draftsman.people.policy import Verb
 from draftsman.text import humanize
-from draftsman_tui.changes.merge_request import published_pull_request, request_merge
-from draftsman_tui.changes.user_repository import (
-    UserRepository,
-    apply_patch,
-    check_out,
-    patch_of,
-    published_work,
-)
 from draftsman_tui.common.job_pages import is_web_url, pages_of
 from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
@@ -35,6 +23,7 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
 )
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import (
+    act,
     asked,
     call_of,
     confirmed,
@@ -45,6 +34,14 @@ from draftsman_tui.dashboard.jobs.view import statuses
 from draftsman_tui.dashboard.tables.filter import Filter
 from draftsman_tui.dashboard.tables.screen import MainScreen
 from draftsman_tui.terminal.results import result_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from draftsman.actions.action import Action
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+    from draftsman_tui.dashboard.tables.screen import MainScreen
+
 
 LIVE: Final = JOBS - {"dead"}
 job_command("cancel", jobs.cancel, keys="c", on=LIVE, footer=True)
@@ -97,46 +94,17 @@ async def copy(screen: BaseScreen, text: str) -> None:
     screen.show_message(f"Copied {listed(keys)}")
 
 
-@dashboard_command("merge", CommandGroup.JOBS, on=JOBS, needs=Verb.SUBMIT)
-async def merge(screen: BaseScreen, text: str) -> None:
-    """Request the merge of the pull request of a job, after confirmation."""
-    number, url = await published_pull_request(screen.rt, screen.jobs()[0])
-    question = f"Merge the pull request of {job_name(number)}?"
-    note = f"{url}: an approval is asked for once its checks have passed."
-    if await asked(screen, question, note):
-        submitted = await request_merge(screen.rt, number, url)
-        screen.show_message(f"{submitted.name} asks for the merge once the checks have passed")
+def _one_job_command(name: str, action: Action[int, ..., Any]) -> None:
+    async def run(screen: BaseScreen, text: str) -> None:
+        await act(screen, action, screen.jobs()[0], text)
+
+    dashboard_command(name, CommandGroup.JOBS, does=action, on=JOBS)(run)
 
 
-@dashboard_command("checkout", CommandGroup.JOBS, on=JOBS, takes="DIRECTORY")
-async def checkout(screen: BaseScreen, text: str) -> None:
-    """Check out the branch of a job in your repository, after confirmation.
-
-    `text` is a folder of the repository.
-    """
-    published = await published_work(screen.rt, screen.jobs()[0])
-    repository = _repository(text)
-    if await asked(screen, f"Check out {published.branch}?", f"In {repository.top}."):
-        head = await asyncio.to_thread(check_out, repository, published)
-        screen.show_message(f"{repository.top}: branch {published.branch} at {head[:12]}")
-
-
-@dashboard_command("apply", CommandGroup.JOBS, on=JOBS, takes="DIRECTORY")
-async def apply(screen: BaseScreen, text: str) -> None:
-    """Apply the changes of a job to your repository, after confirmation.
-
-    `text` is a folder of the repository.
-    """
-    number = screen.jobs()[0]
-    patch = await patch_of(screen.rt, number, None)
-    repository = _repository(text)
-    name = job_name(number)
-    if await asked(screen, f"Apply the changes of {name}?", f"In {repository.top}."):
-        screen.show_message(await asyncio.to_thread(apply_patch, repository, name, patch))
-
-
-def _repository(text: str) -> UserRepository:
-    return UserRepository.at(Path(text.strip() or ".").expanduser())
+_one_job_command("cancel-tree", jobs.cancel_tree)
+_one_job_command("merge", changes.merge)
+_one_job_command("checkout", changes.checkout)
+_one_job_command("apply", changes.apply)
 
 
 @dashboard_command("tell", CommandGroup.JOBS, does=jobs.tell, keys="m", on=LIVE)
@@ -147,13 +115,14 @@ async def tell(screen: BaseScreen, text: str) -> None:
     """
     call = call_of(screen)
     number = screen.jobs()[0]
-    if not text and jobs.tell.check is not None:
-        await jobs.tell.check(call, number)
+    if not text:
+        await jobs.tell.asked(call, number)
 
     async def send(message: str) -> str:
         return result_text(await jobs.tell(call, number, message))
 
-    dialog = PromptDialog(jobs.tell.prompt.format(job_name(number)), jobs.tell.example, send)
+    takes = jobs.tell.takes
+    dialog = PromptDialog(takes.prompt.format(job_name(number)), takes.example, send)
     if (sent := await (send(text) if text else screen.ask(dialog))) is not None:
         screen.show_message(sent)
 

@@ -67,7 +67,7 @@ async def _decide(
             await _submit(screen, questions, actions.approve, reason)
         return
     if not reason:
-        prompt = PromptDialog(f"Reason to deny {count} requests?", actions.deny.example)
+        prompt = PromptDialog(f"Reason to deny {count} requests?", actions.deny.takes.example)
         reason = await screen.ask(prompt) or ""
     if reason:
         await _submit(screen, questions, actions.deny, reason)

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from draftsman.actions.requests import submit
 from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
-from draftsman.jobs.requests.service.submissions import SubmittedJob
-from draftsman.people.policy import Verb
-from draftsman.repos.repo_catalog import Catalog
-from draftsman.runtime import Runtime
-from draftsman.settings import Settings
-from draftsman_tui.common.jobs import submitted_message
-from draftsman_tui.common.requests import OTHER_TEXT_IGNORED, field_text
+from draftsman_tui.common.requests import field_text
 from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
-from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+from draftsman_tui.dashboard.frame.perform import call_of
 from draftsman_tui.dashboard.requests import form as job_form
 from draftsman_tui.dashboard.requests.dialog import NewJobDialog
+from draftsman_tui.terminal.results import result_text
+
+if TYPE_CHECKING:
+    from draftsman.actions.action import ActionResult
+    from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman.repos.repo_catalog import Catalog
+    from draftsman.runtime import Runtime
+    from draftsman.settings import Settings
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 
 @dashboard_command(
     "new",
     CommandGroup.JOBS,
     keys="n",
-    needs=Verb.SUBMIT,
+    does=submit,
     takes="fix REPO TEXT",
     footer={"jobs"},
 )
@@ -40,7 +45,7 @@ async def new(screen: BaseScreen, text: str) -> None:
     await _form(screen, "New job", job_form.from_line(text, catalog), catalog)
 
 
-@dashboard_command("copy-job", CommandGroup.JOBS, keys="N", on=JOBS, needs=Verb.SUBMIT)
+@dashboard_command("copy-job", CommandGroup.JOBS, does=submit, keys="N", on=JOBS)
 async def copy_job(screen: BaseScreen, text: str) -> None:
     """Submit a copy of the job."""
     job = await screen.rt.read_model.job(screen.jobs()[0])
@@ -67,7 +72,7 @@ class JobSubmission:
         self._screen = screen
         self._key = _key()
 
-    async def __call__(self, typed: job_form.Typed) -> SubmittedJob:
+    async def __call__(self, typed: job_form.Typed) -> ActionResult[SubmittedJob]:
         """Submit the job; raises job_form.FormErrors and the errors of the service."""
         rt = self._screen.rt
         request = await validate_request(typed, rt)
@@ -75,9 +80,7 @@ class JobSubmission:
         if request.unique is not None:  # a new key is no reason to join a job
             update["unique"] = request.unique.model_copy(update={"by": request.unique_by})
         try:
-            return await rt.submissions.submit(
-                request.model_copy(update=update), self._screen.actor
-            )
+            return await submit(call_of(self._screen), request.model_copy(update=update))
         except IdempotencyConflict as error:  # an earlier attempt succeeded; its reply was lost
             if error.job is None:
                 raise
@@ -143,17 +146,10 @@ async def _form(screen: BaseScreen, title: str, typed: job_form.Typed, catalog: 
     dialog = NewJobDialog(
         title, typed, form_completions(catalog, screen.rt.settings), JobSubmission(screen), help
     )
-    submitted = await screen.ask(dialog)
-    if submitted is None:
-        return
-    outcomes = {
-        "joined": f"joined: an equal job exists; {OTHER_TEXT_IGNORED}",
-        "deduplicated": "already exists",
-    }
-    outcome = outcomes.get(submitted.outcome)
-    text = submitted_message(submitted) if outcome is None else f"{submitted.name} {outcome}"
-    screen.show_message(text)
-    screen.show_job_row(submitted.number)
+    result = await screen.ask(dialog)
+    if result is not None:
+        screen.show_message(result_text(result))
+        screen.show_job_row(result.value.number)
 
 
 def _key() -> str:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from draftsman.actions import schedules as actions
 from draftsman.errors import Refused
 from draftsman.formats import times
-from draftsman.jobs.requests.service.submissions import SubmittedJob
-from draftsman.schedules.schedule import Schedule
-from draftsman.schedules.template import Template
-from draftsman_tui.common.jobs import submitted_message
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
-from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog, TextDialog
-from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform, row_command
+from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
+from draftsman_tui.dashboard.frame.perform import act, call_of, row_command
 from draftsman_tui.dashboard.schedules.parameters_dialog import ParametersDialog
-from draftsman_tui.dashboard.tables.screen import MainScreen
+from draftsman_tui.terminal.results import result_text
+
+if TYPE_CHECKING:
+    from draftsman.actions.action import ActionResult
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman.schedules.schedule import Schedule
+    from draftsman.schedules.template import Template
+    from draftsman_tui.dashboard.tables.screen import MainScreen
+
 
 HISTORY = 100
 """Occurrences that the dialog lists."""
@@ -35,39 +39,25 @@ async def toggle_schedule(screen: MainScreen, text: str) -> None:
     `text` is the reason of a pause.
     """
     schedule: Schedule = screen.chosen("schedule")
-    call = call_of(screen)
-    if schedule.paused_at is not None:
-        await perform(screen, actions.resume(call, schedule.name))
-        return
-    reason = text or await screen.ask(
-        PromptDialog(actions.pause.prompt.format(schedule.name), actions.pause.example)
-    )
-    if reason is not None:
-        await perform(screen, actions.pause(call, schedule.name, reason))
+    action = actions.pause if schedule.paused_at is None else actions.resume
+    await act(screen, action, schedule.name, text)
 
 
-@dashboard_command(
+row_command(
     "run-schedule",
     CommandGroup.SCHEDULES,
-    does=actions.run,
-    keys="r",
+    actions.run,
     on={"schedules"},
+    row=lambda schedule: schedule.name,
+    keys="r",
     footer=True,
 )
-async def run_schedule(screen: MainScreen, text: str) -> None:
-    """Submit the job of the schedule now."""
-    schedule: Schedule = screen.chosen("schedule")
-    if await confirmed_about(screen, actions.run, schedule.name):
-        result = await actions.run(call_of(screen), schedule.name)
-        screen.show_message(submitted_message(result.value))
-
-
 row_command(
     "remove-schedule",
     CommandGroup.SCHEDULES,
     actions.remove,
-    "schedules",
-    lambda schedule: schedule.name,
+    on={"schedules"},
+    row=lambda schedule: schedule.name,
 )
 
 
@@ -104,26 +94,26 @@ async def run_template(screen: MainScreen, text: str) -> None:
     if template.definition is None:
         raise Refused(f"template {template.name} was removed")
 
-    async def submit(parameters: dict[str, Any]) -> SubmittedJob:
-        name = f"{template.name}@{template.version}"
-        return (await actions.run_template(call_of(screen), name, parameters)).value
+    name = f"{template.name}@{template.version}"
+
+    async def submit(parameters: dict[str, Any]) -> ActionResult[SubmittedJob]:
+        return await actions.run_template(call_of(screen), name, parameters)
 
     if template.definition.properties:
         dialog = ParametersDialog(f"Run {template.name}", template.definition, submit)
-        submitted = await screen.ask(dialog)
-    elif await confirmed_about(screen, actions.run_template, template.name):
-        submitted = await submit({})
+        result = await screen.ask(dialog)
+        if result is not None:
+            screen.show_message(result_text(result))
     else:
-        return
-    if submitted is not None:
-        screen.show_message(submitted_message(submitted))
-        screen.show_job_row(submitted.number)
+        result = await act(screen, actions.run_template, name, parameters={})
+    if result is not None:
+        screen.show_job_row(result.value.number)
 
 
 row_command(
     "remove-template",
     CommandGroup.TEMPLATES,
     actions.remove_template,
-    "templates",
-    lambda template: template.name,
+    on={"templates"},
+    row=lambda template: template.name,
 )

@@ -25,6 +25,7 @@ from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.text import clean
 from draftsman.workflows import store as workflows
+from draftsman.workflows.groups import group_ended
 from draftsman.workflows.service import groups as job_groups
 from draftsman.workflows.service.retried_trees import link_retry
 
@@ -153,8 +154,9 @@ class JobControl:
             group = await job_groups.get(conn, name)
             return group.id, group.invokers
 
-        ended = Refused(f"all jobs of the group {name!r} have ended; nothing to cancel")
-        return await self._cancel_all(find, workflows.cancel_group, ended, actor, reason)
+        return await self._cancel_all(
+            find, workflows.cancel_group, group_ended(name), actor, reason
+        )
 
     async def _cancel_all(
         self,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
-from draftsman.ids import job_name
 from draftsman.repos.repo_url import parse
-from draftsman.runtime import Runtime
-from draftsman_tui.common.artifacts import no_diff_reason
 
 OPERATIONS: Final = {
     "MERGE_HEAD": "merge",
@@ -147,35 +145,7 @@ def _run(folder: Path, *arguments: str, stdin: bytes = b"") -> subprocess.Comple
         raise Refused("git not found; install git 2.32 or later") from None
 
 
-async def patch_of(rt: Runtime, number: int, ordinal: int | None) -> bytes:
-    """Return the patch of a job, or of the run that asked a question; raises Refused."""
-    name = job_name(number)
-    run = None
-    if ordinal is not None:
-        question = await rt.questions.get(number, ordinal)
-        name = question.name
-        run = question.run
-    patch = await rt.changes.patch(number, run)
-    if patch is None or patch.size == 0:
-        raise Refused(await no_diff_reason(rt, name, number, patch is None))
-    return await rt.checkpoints.content(patch)
-
-
-def apply_patch(repository: UserRepository, name: str, patch: bytes) -> str:
-    """Merge the changes of a job into a clean working tree; return what happened.
-
-    Raises Refused, also for conflicts, which are left in the files.
-    """
-    repository.check_clean(f"draftsman apply {name} --dirty")
-    done = repository.attempt("apply", "--whitespace=nowarn", "--3way", "-", stdin=patch)
-    conflicts = repository.git("diff", "--name-only", "--diff-filter=U").splitlines()
-    if conflicts:
-        raise Refused(f"{name} applied with conflicts; resolve them: {', '.join(conflicts[:5])}")
-    if done.returncode:
-        raise Refused(f"{name} does not apply: {reason_of(done.stderr)}")
-    if repository.attempt("diff", "--quiet", "HEAD").returncode == 0:
-        return f"{repository.top} already has the changes of {name}; nothing changed"
-    return f"{repository.top}: {name} applied"
+# The branch of a job, brought into the repository of a person.
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,23 +156,6 @@ class PublishedWork:
     branch: str
     commit: str
     source: str
-
-
-async def published_work(rt: Runtime, number: int) -> PublishedWork:
-    """Return the published work of a job; raises Refused."""
-    job = await rt.read_model.job(number)
-    runs = await rt.read_model.runs(number)
-    result: dict[str, Any] = job.result or {}
-    sources = [run.params_snapshot["repo"] for run in runs if "repo" in run.params_snapshot]
-    branch = result.get("branch")
-    commit = result.get("commit")
-    if not isinstance(branch, str) or not isinstance(commit, str) or not sources:
-        patch = await rt.changes.patch(number)
-        if patch is None or patch.size == 0:
-            raise Refused(await no_diff_reason(rt, job.name, number, missing=False))
-        text = f"{job.name} has no published branch; to use its changes: draftsman apply {job.name}"
-        raise Refused(text)
-    return PublishedWork(job.name, branch, commit, str(sources[-1]))
 
 
 def fetch(repository: UserRepository, work: PublishedWork) -> str:
@@ -243,12 +196,101 @@ def set_branch(repository: UserRepository, work: PublishedWork, commit: str) -> 
         repository.git("branch", "--quiet", "--force", work.branch, commit)
 
 
-def check_out(repository: UserRepository, work: PublishedWork) -> str:
-    """Check out the branch in the working tree; return its commit. Raises Refused."""
-    place = repository.working_tree_of(work.branch)
-    if place is not None and place != repository.top:
-        raise Refused(f"{work.branch} is already checked out in {place}")
-    repository.check_clean(f"draftsman checkout {work.job} --worktree")
-    set_branch(repository, work, fetch(repository, work))
-    repository.switch("checkout", "--quiet", work.branch, "--")
-    return repository.git("rev-parse", "HEAD")
+def existing_tree(
+    repository: UserRepository, branch: str, path: Path | None, *, worktree: bool
+) -> UserRepository | None:
+    """Return the other working tree of an earlier checkout; raises Refused if it is in the way.
+
+    git checks out a branch in a single working tree.
+    """
+    folder = repository.working_tree_of(branch)
+    if folder is None or (folder == repository.top and not worktree):
+        return None
+    if worktree and folder != repository.top and path in (None, folder):
+        return UserRepository(folder)
+    raise Refused(f"{branch} is already checked out in {folder}; go there, or use --detach")
+
+
+def check_out(
+    repository: UserRepository,
+    work: PublishedWork,
+    *,
+    detach: bool = False,
+    worktree: bool = False,
+    path: Path | None = None,
+) -> Path:
+    """Check out the branch, or its commit with `detach`; return the working tree.
+
+    `worktree`: in a new one, at `path`. Raises Refused.
+    """
+    existing = None if detach else existing_tree(repository, work.branch, path, worktree=worktree)
+    if existing is not None:
+        repository = existing
+    if existing is not None or not worktree:
+        repository.check_clean("--detach" if worktree else "--worktree")
+    commit = fetch(repository, work)
+    target = commit if detach else work.branch
+    flag = ("--detach",) if detach else ()
+    if not detach:
+        set_branch(repository, work, commit)
+    if existing is not None:
+        return existing.top
+    if worktree:
+        place = (path or repository.top.with_name(f"{repository.top.name}-{work.job}")).absolute()
+        repository.switch("worktree", "add", "--quiet", *flag, str(place), target)
+        return place
+    repository.switch("checkout", "--quiet", *flag, target, "--")
+    return repository.top
+
+
+# The patch of a job, applied to the working tree of a person.
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedPatch:
+    """The conflicts that are left in files, and whether anything was written."""
+
+    conflicts: Sequence[str]
+    unchanged: bool
+
+
+def apply_patch(
+    repository: UserRepository,
+    name: str,
+    patch: bytes,
+    *,
+    check: bool = False,
+    reverse: bool = False,
+    dirty: bool = False,
+) -> AppliedPatch:
+    """Merge the changes of a job into a working tree; `check` only tests whether they apply.
+
+    `reverse` takes them back, and `dirty` applies them despite local changes, without merging.
+    Raises Refused.
+    """
+    flags = ["--whitespace=nowarn", *(["--reverse"] if reverse else [])]
+    merge = False
+    if check:
+        flags.append("--check")
+    elif reverse and _is_staged(repository, patch):
+        flags.append("--index")
+    elif not dirty:
+        repository.check_clean("--dirty")
+        merge = True
+        flags.append("--3way")
+    done = repository.attempt("apply", *flags, "-", stdin=patch)
+    conflicts = repository.git("diff", "--name-only", "--diff-filter=U").splitlines()
+    if done.returncode and not (conflicts and not dirty):
+        raise Refused(f"{name} does not apply: {reason_of(done.stderr)}")
+    unchanged = merge and repository.attempt("diff", "--quiet", "HEAD").returncode == 0
+    return AppliedPatch(conflicts, unchanged)
+
+
+def _is_staged(repository: UserRepository, patch: bytes) -> bool:
+    """Return whether the index and the working tree both have the changes, as `apply` leaves them.
+
+    They are taken back from both, else the next commit would have them.
+    """
+    return not repository.attempt(
+        "apply", "--check", "--reverse", "--index", "-", stdin=patch
+    ).returncode

@@ -1,1 +1,0 @@
-"""Changes of a job in the repository of a person."""
