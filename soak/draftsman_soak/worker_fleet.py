@@ -87,7 +87,7 @@ class WorkerSlot:
         """Whether the worker is not restarted for a while."""
 
     def start(self) -> None:
-        """Start the worker."""
+        """Start the worker, which ends with this process."""
         wrapper = list(TIME_NAMESPACE if self.other_clock else ())
         if self._host_clock is not None:
             wrapper += self._host_clock.wrapper()
@@ -99,12 +99,14 @@ class WorkerSlot:
             environment["DRAFTSMAN_LISTEN_URL"] = self.network.url
         draftsman = [*wrapper, *DRAFTSMAN_COMMAND, "--config", str(self._config)]
         command = (
-            ["up", "--headless"] if self.supervised else ["worker", "--parent", str(os.getpid())]
+            ["up", "--headless", "--attached"]
+            if self.supervised
+            else ["worker", "--parent", str(os.getpid())]
         )
         with self._log.open("ab") as log, blocked():
             self.process = subprocess.Popen(
                 [*draftsman, *command],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if self.supervised else subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 env=environment,

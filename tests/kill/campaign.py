@@ -13,7 +13,8 @@ from typing import Any, Final, NoReturn
 from psycopg import OperationalError
 
 from draftsman.database.named_queries import load
-from draftsman.errors import DraftsmanError
+from draftsman.errors import DraftsmanError, Refused
+from draftsman.jobs.event_kinds import AGENT_KIND
 from draftsman.jobs.job import Source
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.runs.run import LeaderTerm
@@ -33,8 +34,9 @@ STARTED: Final = "claim.exchange before"
 LIMITS: Final = {"max_attempts": 100, "max_retries": 100, "base_delay": 0.02, "max_delay": 0.05}
 PATIENCE: Final = 100.0
 """Seconds without a new point after which a campaign counts as stuck."""
-LEASE: Final = 20
-"""Seconds, longer than crashes of the server at the queries of a call, one after the other."""
+LEASE: Final = 60
+"""Seconds, longer than crashes of the server at the queries of a call, one after the other, on a
+busy machine: a worker whose lease ends exits."""
 LEFT: Final = """
 SELECT FROM draftsman.jobs WHERE finished_at IS NULL
  UNION ALL
@@ -42,6 +44,8 @@ SELECT FROM draftsman.deliveries
  WHERE channel = 'log' AND status IN ('pending', 'sending', 'unconfirmed')
  LIMIT 1
 """
+LISTENS: Final = f"{AGENT_KIND}listens"
+"""Event of an agent that waits for a message."""
 LOOK: Final = 0.05
 """Seconds between two polls of the rows."""
 HASTEN: Final = """
@@ -220,7 +224,7 @@ async def all_ended(rt: Runtime) -> bool:
 
 @asynccontextmanager
 async def people_answer(rt: Runtime) -> AsyncIterator[None]:
-    """Answer the open questions, each twice, and make retries due at once."""
+    """Answer the open questions, each twice, write to agents, and make retries due at once."""
     task = asyncio.create_task(_answer(rt))
     try:
         yield
@@ -231,6 +235,8 @@ async def people_answer(rt: Runtime) -> AsyncIterator[None]:
 
 
 async def _answer(rt: Runtime) -> None:
+    cursor = (0, 0, 0)
+    owner = Actor(Source.CLI, "root", "Root", person="root", owner=True)
     while True:
         with suppress(DraftsmanError, OperationalError):  # a deadlock of HASTEN with a transition
             for question in await rt.questions.open(limit=2000):
@@ -240,11 +246,15 @@ async def _answer(rt: Runtime) -> None:
                 fields: dict[str, Any] = {"decision": True} if gate else {"text": "yes"}
                 response = Response(source_event_id=f"answer to {question.name}", **fields)
                 carol = Actor(Source.CLI, "carol", "Carol")
-                owner = Actor(Source.CLI, "root", "Root", person="root", owner=True)
                 for _ in range(2):
                     await rt.questions.answer(
                         question.job, question.ordinal, response, carol if gate else owner
                     )
+            listening, _ = await rt.read_model.events_of_kinds([LISTENS], cursor)
+            for event in listening:
+                with suppress(Refused):  # the job has ended
+                    await rt.messages.send(event.job, owner, "go on", event=str(event.cursor))
+                cursor = event.cursor
             async with rt.db.connection() as conn:
                 await conn.execute(HASTEN)
             await rt.promotion.promote(LeaderTerm())

@@ -14,6 +14,7 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import PEOPLE
 from tests.kill import kill_points
+from tests.kill.agent_work import drive_agent
 from tests.kill.campaign import Campaign, FaultAction, configuration
 from tests.kill.faults import FAULTS, KillAgent
 from tests.kill.follow_ups import TABLE, follow_up_to_the_merge
@@ -25,7 +26,6 @@ from tests.kill.scenarios import (
     cancel_all,
     drain,
     drain_limited,
-    drive_agent,
     live,
     prune,
     tell_people,
@@ -39,12 +39,17 @@ MAX_POINTS: Final = 60
 AGAIN: Final = ("2", "3")
 """A process that stops at a point, or dies there, may miss another; so the work is repeated, with
 stops only at the points not reached yet."""
+BRANCH_WORK: Final = "git open_branches.branch_work"
+"""Points of work on the branch of a pull request: those of `at_follow_ups`."""
 ELSEWHERE: Final = (
+    BRANCH_WORK,
+    "agent process ends_within",
+    "files process.AgentProcess.__aexit__ remove",
     "files process.AgentProcess._kill_guard kill",
     "git git.git_version version",
 )
-"""Points of a guard that is stopped (test_guard.py), and of repositories behind a URL
-(test_remote.py)."""
+"""Points of an agent that cannot be frozen and of a guard that is stopped (test_guard.py), of
+containers (soak_container.py), and of repositories behind a URL (test_remote.py)."""
 UNRESPONSIVE: Final = {"agent process terminate before", "agent process terminate after"}
 """The fault for an agent that does not park: a killed agent has no time for it."""
 
@@ -193,6 +198,7 @@ async def at_follow_ups(fault: str, environment: KillEnvironment) -> None:
     at = {point for point in kill_points.sql_points() if point.startswith("follow_ups.")}
     at |= {f"git source.RepoSource.push push {moment}" for moment in ("before", "after")}
     at |= {f"forge update {moment}" for moment in ("before", "after")}
+    at |= {point for point in kill_points.phase_points() if point.startswith(BRANCH_WORK)}
     ben = {"login": "ben", "roles": ["responder"], "forge": "acme:ben"}
     async with serving_forge(environment.folder) as forge, zygote(environment.folder) as forks:
         forge.settings["forges"]["acme"] |= TABLE
@@ -237,4 +243,4 @@ def reachable(at: set[str]) -> set[str]:
 def check_all_reached(known: set[str], reached: set[str]) -> None:
     """Fail for a point of the code that no test reached."""
     missed = sorted(known - reached)
-    assert missed == [], f"unreached points; extend tests/kill/scenarios.py: {missed}"
+    assert missed == [], f"unreached points; extend the scenarios of tests/kill: {missed}"

@@ -13,10 +13,11 @@ from draftsman.runtime import Runtime
 from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.http import HttpSettings
 from draftsman_bots.forges.receiver import ForgeReceiver
+from tests.core.worker.agent_jobs import commit_file, git
+from tests.kill.agent_work import VALIDATED
 from tests.kill.campaign import Campaign, all_ended, people_answer
 from tests.kill.notifications import OWNER
 from tests.kill.pull_requests import ServedForge
-from tests.kill.scenarios import VALIDATED
 
 TABLE = {"events": "poll", "follow_up_delay": 0, "delete_branch": True}
 """Deletes the branch of an ended pull request, also of one that is opened again."""
@@ -62,10 +63,14 @@ async def follow_up_to_the_merge(campaign: Campaign, forge: ServedForge) -> None
         await read()
         await until(2)
         heads.append(world.head(branch))
+        base = commit_file(world.repository, world.head("main") or "", "last.txt", "other\n")
+        world.push("main", base)  # it conflicts with the work
         _, [line] = world.talk.review(1, "ben", "changes_requested", "No", a_txt="Name it")
         await read()
         await until(3)
         heads.append(world.head(branch))
+        parents = git("log", "-1", "--format=%P", str(heads[-1]), cwd=world.repository)
+        assert parents.split() == [heads[-2], base]
         for state in ("closed", "open", "merged"):
             if state == "open" and world.head(branch) is None:
                 world.push(branch, str(heads[-1]))  # as people restore it

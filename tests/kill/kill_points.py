@@ -37,7 +37,7 @@ WRITES: Final = re.compile(
 """Marks of a query that is more than a read: it changes rows, locks them, changes its session, or
 calls a function of ours that may."""
 GIT_READS: Final = {
-    "cat-file", "diff", "for-each-ref", "ls-files", "ls-remote", "rev-parse", "show",
+    "cat-file", "diff", "for-each-ref", "ls-files", "ls-remote", "ls-tree", "rev-parse", "show",
 }  # fmt: skip
 GROUPS: Final = ("agent_runs", "handlers", "sandbox")
 RULES: Final = re.compile(
@@ -128,7 +128,7 @@ def process_methods() -> set[str]:
     public = {name for name in vars(AgentProcess) if not name.startswith("_")}
     return {
         name
-        for name in public - {"send", "close_input", "lines", "chunks", "pid"}
+        for name in public - {"post", "send", "close_input", "lines", "chunks", "pid"}
         if inspect.isroutine(getattr(AgentProcess, name))
     }
 

@@ -200,19 +200,19 @@ class Probe:
         asyncio.to_thread = wrapped  # type: ignore[assignment]
 
     def _wrap_agent(self) -> None:
-        send = AgentProcess.send
+        post = AgentProcess.post
         hear = agent_session.AgentSession._receive
 
-        async def told(process: AgentProcess, line: bytes) -> None:
+        def told(process: AgentProcess, line: bytes) -> None:
             name = f"agent is told {json.loads(line)['type']}"
-            await self._around(name, lambda: send(process, line))
+            self._around_call(name, lambda: post(process, line))
 
         async def heard(talk: Any, process: AgentProcess, line: bytes | MalformedLine) -> None:
             message = line if isinstance(line, MalformedLine) else parse_line(line)
             kind = "nonsense" if isinstance(message, MalformedLine) else message.type
             await self._around(f"agent says {kind}", lambda: hear(talk, process, line))
 
-        AgentProcess.send = told  # type: ignore[method-assign, assignment]
+        AgentProcess.post = told  # type: ignore[method-assign, assignment]
         agent_session.AgentSession._receive = heard  # type: ignore[method-assign, assignment]
         for name in kill_points.process_methods():
             self._wrap_method(name)
@@ -243,12 +243,15 @@ class Probe:
         else:
 
             def wrapped(process: AgentProcess) -> Any:
-                self.at(f"{place} before")
-                result = method(process)
-                self.at(f"{place} after")
-                return result
+                return self._around_call(place, lambda: method(process))
 
         setattr(AgentProcess, name, wrapped)
+
+    def _around_call(self, place: str, call: Callable[[], Any]) -> Any:
+        self.at(f"{place} before")
+        result = call()
+        self.at(f"{place} after")
+        return result
 
     async def _around(self, place: str, call: Callable[[], Awaitable[Any]]) -> Any:
         self.at(f"{place} before")

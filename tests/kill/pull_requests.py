@@ -15,10 +15,10 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_url import parse
 from draftsman_testing.forges.github import FakeGitHub
 from tests.core.worker.agent_jobs import PRELUDE, make_repository
+from tests.kill.agent_work import VALIDATED
 from tests.kill.campaign import Campaign, all_ended, people_answer
 from tests.kill.faults import AGENT
 from tests.kill.notifications import OWNER
-from tests.kill.scenarios import VALIDATED
 
 CODE: Final = """
 open("last.txt", "w").write(f"of run {start['run']}")

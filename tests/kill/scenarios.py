@@ -12,15 +12,11 @@ from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
-from draftsman.repos.repo_catalog import Repo, RepoLocation
-from draftsman.repos.repo_profile import RepoProfile
-from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
-from tests.core.worker.agent_jobs import PRELUDE, git, make_repository
 from tests.kill.campaign import Campaign, all_ended, jobs_of, people_answer
 from tests.kill.clients import SUBJECT, SUBMITTED
-from tests.kill.faults import AGENT, kill
+from tests.kill.faults import kill
 from tests.kill.notifications import OWNER, SAYS, TOLD
 from tests.kill.work import HALFWAY, MEMBERS
 from tests.support.clock import Clock
@@ -33,44 +29,7 @@ REMIND_NOW: Final = "UPDATE draftsman.question_times SET remind_at = draftsman.n
 SILENT: Final = """
 UPDATE draftsman.job_runs SET heartbeat_at = heartbeat_at - interval '1 day' WHERE job = %s"""
 LOGS: Final = "SELECT count(*) FROM draftsman.run_log_chunks"
-VALIDATED: Final = RepoProfile.model_validate(
-    {
-        "setup_commands": [{"name": "prepare", "command": ["true"]}],
-        "budget": {"cost_usd": 1},
-        "validation_commands": [{"name": "there", "command": ["test", "-f", "last.txt"]}],
-    }
-)
 STEPS: Final = ["first", "snoozed", "failed", "last"]
-AGENT_CODE: Final = """
-import signal
-from pathlib import Path
-here = Path(start["workspace"])
-def tell(type, **fields):
-    say(type, id=type, **fields)
-    return hear()
-say("log", text="hello")
-say("nonsense")
-hear()
-tell("event", kind="looked")
-if "effect" not in start["steps"] or start["steps"]["effect"]["state"] == "pending":
-    tell("step", key="effect", state="pending", invocation_id="once")
-    (here / "work.txt").write_text(f"of run {start['run']}\\n")
-    tell("checkpoint", data={"run": start["run"]})
-    tell("step", key="effect", state="done", result=start["run"])
-tell("artifact", path="work.txt")
-tell("usage", input_tokens=1)
-parked(ask("pick", choices=["yes", "no"]))
-say("approve", id="gate", key="gate", text="Really?")
-if hear()["type"] == "park":
-    signal.pause()  # deaf: it has to be ended
-if "failed" not in start["steps"]:
-    tell("error", message="busy", **{"class": "TRANSIENT_APP"})
-    tell("step", key="failed", state="done")  # only once it was heard
-    sys.exit(0)
-(here / "last.txt").write_text(f"of run {start['run']}\\n")
-tell("result", summary="done", data={"pr_url": "https://git.example/acme/pay/pull/7"})
-"""
-"""It sends every message once, and writes other content in each run, as most agents do."""
 
 
 @dataclass
@@ -193,12 +152,12 @@ async def live(campaign: Campaign, folder: Path) -> None:
     await life.begin()
     async with people_answer(campaign.rt):
         await _lose_worker(campaign, life.lost)
-        await _leave_clones(campaign, life.life)
+        await leave_clones(campaign, life.life)
         await campaign.work(lambda: all_ended(campaign.rt))
     await life.check()
 
 
-async def _leave_clones(campaign: Campaign, number: int) -> None:
+async def leave_clones(campaign: Campaign, number: int) -> None:
     """Create the folder that a dead worker's run leaves: the next worker removes it."""
     job = await campaign.rt.read_model.job(number)
     name = f"D-{number}.99-{clone_tag(job.id)}"
@@ -357,37 +316,3 @@ async def cancel_all(rt: Runtime) -> None:
     for line in await jobs_of(rt):
         if line.status not in TERMINAL:
             await rt.job_control.cancel(line.number, OWNER, force=True)
-
-
-async def drive_agent(campaign: Campaign, folder: Path) -> None:
-    """Run an agent on a repository through faults."""
-    rt = campaign.rt
-    name = f"repo{folder.name}"
-    repo = make_repository(folder / name)
-    command = ["{python}", "-I", "-S", "-c", PRELUDE + AGENT_CODE, AGENT]
-    campaign.settings["agents"] = {"test": {"command": command}}
-    known = await rt.repos.add(Repo.at(parse(str(repo))), VALIDATED, OWNER)
-    await rt.repos.map(RepoLocation(known), OWNER, label=name)
-    labels = [("L1", name)]
-    request = invocation(
-        type="run_agent", agent="test", labels=labels, max_attempts=100, max_retries=100
-    )
-    number = (await rt.submissions.submit(request, OWNER)).number
-    await _leave_clones(campaign, number)
-    async with people_answer(rt):
-        await campaign.work(lambda: all_ended(rt))
-    job = await rt.read_model.job(number)
-    assert job.status is S.COMPLETED, job.last_error
-    await waited_for_the_database(rt, number)
-    steps = {step.key: step for step in await rt.checkpoints.steps(number)}
-    assert steps["effect"].invocation_id == "once"
-    assert (job.repo_name, (job.result or {})["validated"]) == (name, True)
-    published = git("rev-parse", f"draftsman/D-{number}", cwd=repo)
-    assert published == (job.result or {})["commit"]
-    text = git("show", f"draftsman/D-{number}:work.txt", cwd=repo)
-    assert text == f"of run {steps['effect'].result}"
-    _, answers = await rt.questions.of_job(number)
-    assert [answer.question for answer in answers if answer.accepted] == [1, 2]
-    await campaign.work(lambda: all_ended(rt))  # it removes the files of the last killed worker
-    runs = Path(campaign.settings["data_dir"], "runs")
-    assert list(runs.iterdir()) == [], "clones remain"

@@ -14,6 +14,8 @@ from psycopg import AsyncCursor, sql
 from psycopg.pq import ExecStatus
 
 from draftsman.database.database import Connection
+from draftsman.database.database_connection import DatabaseCursor
+from draftsman.database.named_queries import VISIBLE_REPOS
 from draftsman.database.pinned_connection import PinnedConnection, Statement
 from tests.soak.query_plan import Plan
 from tests.support.queries import NAMES
@@ -56,7 +58,7 @@ class QueryStats:
         return sum(plan.ms for plan in self.plans)
 
 
-class Recorder(AsyncCursor[Any]):
+class Recorder(DatabaseCursor):
     """A cursor that records the queries of its connection."""
 
     asked: list[tuple[str, Any]]
@@ -64,7 +66,8 @@ class Recorder(AsyncCursor[Any]):
     async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         """Run the statement, and record it."""
         if query in NAMES:
-            self.asked.append((query, params))
+            viewed = {VISIBLE_REPOS: self.connection.visible_repos}
+            self.asked.append((query, viewed | (params or {})))
         return await super().execute(query, params, **options)
 
     @asynccontextmanager
@@ -98,7 +101,7 @@ async def watch(
             await call(conn)
             after = await _counters(conn)
     finally:
-        conn.cursor_factory = AsyncCursor
+        conn.cursor_factory = DatabaseCursor
         vars(conn).pop("fetch", None)
     for name in large:
         scans, rows = (

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from draftsman_testing import waits
+from draftsman_testing.waits import until
 from tests.acceptance.conftest import installation, installations
 from tests.acceptance.processes import Installation
 from tests.acceptance.soak_runs import PATIENCE, SHORT_RUN, code_of, left, soak
@@ -37,3 +38,20 @@ async def test_short_soak_passes_and_cleans_up(installation: Installation, folde
     assert figures["effects"] > 0
     assert left(folder) == []
     assert list(folder.iterdir()) == []
+
+
+async def test_killed_soak_leaves_no_worker(installation: Installation, folder: Path) -> None:
+    started = soak(installation, folder, "--minutes", "1", "--workers", "2")
+
+    def workers() -> list[str]:
+        return [command for command in left(folder) if {"up", "worker"} & set(command.split())]
+
+    async def run() -> bool:
+        return len(workers()) == 3  # the worker of `up`, too
+
+    async def ended() -> bool:
+        return workers() == []
+
+    await until(run, "two workers and `up`")
+    started.popen.kill()
+    await until(ended, "the end of the workers")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from uuid import NAMESPACE_URL, uuid5
 
 from draftsman.deliveries.target import parse
-from draftsman_bots.forges.deliveries.render import line, marker_of, with_marker
+from draftsman.forges.untrusted_text import line
+from draftsman_bots.forges.deliveries.render import marker_of, with_marker
 
 if TYPE_CHECKING:
     from draftsman.people.spans import Spans

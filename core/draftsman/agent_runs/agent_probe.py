@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from draftsman.agent_runs.agent_choice import AGENT_SETTING
-from draftsman.agent_runs.clones.git import git
+from draftsman.agent_runs.clones.git import git, init
 from draftsman.agent_runs.protocol.agent_messages import (
     ApproveMessage,
     AskMessage,
@@ -83,7 +83,7 @@ async def probe_agent(settings: Settings, name: str, timeout: float = TIMEOUT) -
             home = folder / "home"
             repo.mkdir()
             (repo / "README.md").write_text("An empty repository for a probe.\n")
-            await git("init", "-q", "--template=", ".", cwd=repo)
+            await init(repo)
             await git("add", "-A", cwd=repo)
             await git("commit", "-q", "-m", "probe", cwd=repo)
             sandbox = await open_run_sandbox(settings.sandbox, repo=repo, home=home)

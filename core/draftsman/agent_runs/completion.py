@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from draftsman.agent_runs.agent_choice import DEFAULT_AGENT
+from draftsman.agent_runs.clones.git import git_failure
 from draftsman.agent_runs.clones.open_branches import onto_current_base
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
 from draftsman.agent_runs.iteration import iterations_failure
@@ -31,7 +32,7 @@ from draftsman.agent_runs.validation.fresh_clone import CommittedWork
 from draftsman.agent_runs.validation.validation import Validation, recorded_validation, validate
 from draftsman.deliveries.result_text import pr_url
 from draftsman.errors import Failure, UsageError
-from draftsman.forges.untrusted_text import inert
+from draftsman.forges.untrusted_text import inert, line
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Mode
 from draftsman.jobs.reserved_names import EVIDENCE, Owner
@@ -44,6 +45,8 @@ NOT_FOUND_EXIT = 127
 NOT_EXECUTABLE_EXIT = 126
 """Exit codes by which the sandbox, like a shell, reports a program that it cannot start."""
 PUBLISH: Final = "agent:publish"
+MAX_SUBJECT: Final = 500
+"""Maximum characters of the first line of a commit's message."""
 MAX_SUMMARY: Final = 20_000
 """Maximum characters of the summary in a commit's message."""
 
@@ -76,6 +79,8 @@ class WorkCompletion:
             return await self._open(fields | {"data": answer.data}, validation)
         message = self._commit_message(answer.summary)
         snapshot = await self.workspace.snapshot(message)
+        if snapshot.refused:
+            await self._keep_rest(snapshot)
         if await self._begin_for_messages(snapshot):
             return None
         workspace, snapshot = await self._update_base(snapshot, message)
@@ -117,9 +122,24 @@ class WorkCompletion:
         name = job.repo_name or ""
         name = f"{job.repo_owner}/{name}" if job.repo_owner else name
         title = job.ticket_title or f"{job.agent or DEFAULT_AGENT} on {Path(name)}"
-        # at the merge, forges act on commits as on pull requests
-        summary = inert(summary, MAX_SUMMARY)
-        return f"{title}\n\n{summary}\n\nMade by draftsman, {job.name}."
+        # at the merge, forges act on commits as on pull requests; git reads the last paragraph
+        # as trailers, which is the worker's
+        texts = (line(title, MAX_SUBJECT), inert(summary, MAX_SUMMARY))
+        return "\n\n".join((*texts, f"Made by draftsman, {job.name}."))
+
+    async def _keep_rest(self, snapshot: Snapshot) -> NoReturn:
+        """Fail because of paths that git cannot record; patch and checkpoint have the rest."""
+        if snapshot.files_changed:
+            await self.run.patch(await self.workspace.diff(snapshot))
+        await self.session.save_result(snapshot)
+        paths = ", ".join(snapshot.refused)
+        error = git_failure(
+            f"the work has files that cannot be recorded: {paths}; remove or rename them and retry"
+            f" the job, or take the rest of the work with draftsman diff {self.run.job.name}",
+            "tree",
+        )
+        await self.plan.iteration.finish(self.run, "error", error=str(error)[:500])
+        raise error
 
     async def _begin_for_messages(self, snapshot: Snapshot) -> bool:
         """Begin another iteration if a person has sent a message that the work does not have."""
@@ -151,6 +171,8 @@ class WorkCompletion:
             "data": answer.data,
             "files_changed": snapshot.files_changed,
         }
+        if snapshot.left_out:
+            result["left_out"] = list(snapshot.left_out)
         if snapshot.files_changed == 0:
             return await self._report_unchanged(result)
         result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}

@@ -126,6 +126,7 @@ async def _prepare_workspace(plan: IterationPlan) -> Workspace:
         restored=not plan.sets_up_on_base,
         created_at=run.job.created_at,
         branch=await continued_branch(plan),
+        quotas=run.settings.quotas,
     )
 
 

@@ -8,6 +8,7 @@ agent and its files travel with the checkpoints, so that a later run resumes it 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import time
 from abc import ABC, abstractmethod
@@ -79,6 +80,8 @@ PLAN_STATES: Final = ("pending", "completed")
 MAKE_NOW: Final = "Make exactly this call now, before any other."
 MAKE_AGAIN: Final = "It may have run. Make exactly this call again, unless its effect is there."
 NOTHING_SAID: Final = "the agent ended its turn without a message"
+UNKNOWN_STATE: Final = frozenset({"agent_exited", "mode"})
+"""Failures after which nothing is saved: the session broke off, or people do not guard it."""
 
 
 class Adapter(ABC):
@@ -163,6 +166,11 @@ class Adapter(ABC):
         except RunParked:
             if self.live and "pending" not in self.saved:
                 self.checkpoint()  # the worker shuts down; a question has its checkpoint already
+            raise
+        except AgentFailure as error:
+            if self.live and "pending" not in self.saved and error.code not in UNKNOWN_STATE:
+                with contextlib.suppress(RequestRefused, RunParked):
+                    self.checkpoint()  # the next run continues from here
             raise
         finally:
             self.close()

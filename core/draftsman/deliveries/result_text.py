@@ -16,6 +16,7 @@ _CHANGE: Final = (
     "files_changed",
     "insertions",
     "deletions",
+    "left_out",
     "check_files",
     "conflicts",
     "conflicts_unknown",
@@ -34,8 +35,8 @@ Numbers = dict[str, int | float]
 def change_summary(result: Mapping[str, Any]) -> str:
     """Return the changes: `branch fix/it, commit 0123abcd, 1 file changed, +2 -1`; or "".
 
-    A draft, changed check files, conflicts with other branches and a pull request that was not
-    opened are named.
+    A draft, what the work leaves out, changed check files, conflicts with other branches and a pull
+    request that was not opened are named.
     """
     change = {key: result.get(key) for key in _CHANGE}
     draft = " (draft)" if change["draft"] is True else ""
@@ -47,6 +48,8 @@ def change_summary(result: Mapping[str, Any]) -> str:
     lines = [(sign, change[key]) for sign, key in (("+", "insertions"), ("-", "deletions"))]
     if counts := " ".join(f"{sign}{n}" for sign, n in lines if isinstance(n, int)):
         clauses.append(counts)
+    if isinstance(left_out := change["left_out"], list) and left_out:
+        clauses.append(f"left out: {_first_three(left_out)}")
     if isinstance(checks := change["check_files"], list) and checks:
         clauses.append(f"changes check files {_first_three(checks)}")
     clauses += [f"conflicts with {text}" for text in _conflict_texts(change["conflicts"])]

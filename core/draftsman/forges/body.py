@@ -178,7 +178,7 @@ def _request(facts: PullRequestFacts) -> str:
 
 def _changes(facts: PullRequestFacts) -> str:
     author = f" by {line(facts.agent, 200)}" if facts.agent else ""
-    paragraphs = [block(facts.summary, SUMMARY), f"{line(facts.changes, 200)}{author}."]
+    paragraphs = [block(facts.summary, SUMMARY), f"{line(facts.changes, 500)}{author}."]
     if conflicts := line(facts.conflicts, 1000):
         paragraphs.append(f"{conflicts[0].upper()}{conflicts[1:]}.")
     return "## Changes\n\n" + "\n\n".join(paragraph for paragraph in paragraphs if paragraph)

@@ -56,7 +56,10 @@ SELECT DISTINCT t.target
          WHERE status = 'open'
          ORDER BY job DESC
          LIMIT %(limit)s) q
-  JOIN draftsman.job_targets t ON t.job = q.job AND t.channel = %(channel)s
+ CROSS JOIN LATERAL (
+       SELECT target FROM draftsman.job_targets
+        WHERE job = q.job AND channel = %(channel)s
+       OFFSET 0) t  -- by the index of each job, however many jobs have targets
 
 -- Follow-ups on pull requests of jobs.
 

@@ -57,3 +57,17 @@ def escape_invisible(
 def one_line(text: str) -> str:
     """Join the text into one line without invisible characters."""
     return escape_invisible(" ".join(text.split()))
+
+
+_JOINERS: Final = "\u200c-\u200f\u061c"
+_OTHER_SCRIPT: Final = f"[^\0-\x7f{_JOINERS}]"
+_BESIDE_OTHER_SCRIPTS: Final = f"(?<={_OTHER_SCRIPT})[{_JOINERS}]|[{_JOINERS}](?={_OTHER_SCRIPT})"
+_VARIATIONS: Final = "[\ufe00-\ufe0f]{2,}|[\U000e0100-\U000e01ef]"
+_REMOVED: Final = re.compile(
+    f"(?P<kept>{_BESIDE_OTHER_SCRIPTS})|[{_CONTROL}{_FORMAT}]|{_STRAY_TAGS}|{_VARIATIONS}"
+)
+
+
+def remove_invisible(text: str) -> str:
+    """Return the text as a reader sees it; joiners of other scripts and of emoji stay."""
+    return _REMOVED.sub(lambda match: match["kept"] or "", text)

@@ -79,6 +79,8 @@ _CODES: Final = {
     ("git", "not_found"): E.PERMANENT,
     ("git", "push_refused"): E.PERMANENT,
     ("git", "workspace_gone"): E.PERMANENT,
+    ("git", "tree"): E.PERMANENT,
+    ("git", "object_format"): E.PERMANENT,
     ("git", "address_refused"): E.PERMANENT,
     ("git", "redirected"): E.PERMANENT,
     ("git", "url"): E.PERMANENT,

@@ -9,8 +9,10 @@ parser (100 kB), the decompressed body by the configuration.
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import os
+import re
 import socket
 import ssl
 import sys
@@ -82,6 +84,24 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
         return None
     since = _date(headers.get("date", "")) or now or datetime.now(UTC)
     return max(0.0, (until - since).total_seconds())
+
+
+def limit_reset(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds until the last limit of a provider's `x-ratelimit-reset*` ends."""
+    values = [text for name, text in headers.items() if name.startswith("x-ratelimit-reset")]
+    return max((seconds for text in values if (seconds := _span(text)) is not None), default=None)
+
+
+_SPAN: Final = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)(ms|s|m|h|)", re.ASCII)
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def _span(text: str) -> float | None:
+    """Return the seconds of a span such as `6m0s`, `20ms` or `1.5`; None for other texts."""
+    parts = _SPAN.findall(text)
+    if not parts or "".join(map("".join, parts)) != text.strip():
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
 def _is_number(text: str) -> bool:
@@ -232,7 +252,12 @@ class OutboundResponse:
     """A response whose body is streamed."""
 
     def __init__(
-        self, response: httpx.Response, url: httpx.URL, timeouts: Timeouts, limit: int
+        self,
+        response: httpx.Response,
+        url: httpx.URL,
+        timeouts: Timeouts,
+        limit: int,
+        scope: asyncio.Timeout,
     ) -> None:
         self.status = response.status_code
         self.reason = response.reason_phrase
@@ -245,6 +270,14 @@ class OutboundResponse:
         self._decompressor = Decompressor(encoding, limit)
         self._response = response
         self._timeouts = timeouts
+        self._idle = timeouts.idle
+        self._scope = scope
+
+    def limit_silence(self, total: float | None) -> None:
+        """Limit the seconds without a byte instead of those of the call, and `total` from now."""
+        end = None if total is None else asyncio.get_running_loop().time() + total
+        self._scope.reschedule(end)
+        self._idle = self._timeouts.silence
 
     @property
     def packed(self) -> bool:
@@ -256,7 +289,7 @@ class OutboundResponse:
         raw = self._response.aiter_raw()
         while True:
             try:
-                async with time_limit("idle", self._timeouts.idle, f"{self.where}: no byte"):
+                async with time_limit("idle", self._idle, f"{self.where}: no byte"):
                     chunk = await anext(raw, None)
             except httpx.HTTPError as error:
                 raise to_failure(error, self.where) from error
@@ -325,14 +358,15 @@ class HttpClient:
         `leaves` is called before the first byte of a request is sent: the request did not arrive if
         it fails before. Raises Failure of origin `http`.
         """
-        async with time_limit("call", timeouts.call, f"{_where(call)}: no complete response"):
+        what = f"{_where(call)}: no complete response"
+        async with time_limit("call", timeouts.call, what) as scope:
             transport = self._open_transport or self._transport()
             if self._keep:
                 self._open_transport = transport
             try:
                 response, url = await self._follow(transport, call, timeouts, redirects, leaves)
                 try:
-                    yield OutboundResponse(response, url, timeouts, self._settings.max_body)
+                    yield OutboundResponse(response, url, timeouts, self._settings.max_body, scope)
                 finally:
                     await response.aclose()
             finally:

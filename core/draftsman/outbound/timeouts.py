@@ -20,6 +20,11 @@ class Timeouts:
     connect: float
     idle: float | None = None
 
+    @property
+    def silence(self) -> float:
+        """Seconds without a byte of a stream that has no other limit."""
+        return self.call if self.idle is None else self.idle
+
     @classmethod
     def of(cls, policy: RetryPolicy) -> Self:
         """Return the timeouts of a job's limits."""

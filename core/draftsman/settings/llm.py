@@ -44,6 +44,8 @@ class GatewaySettings(Section):
     OpenAI's ends with /v1, those of the others do not."""
     api_key: SecretSettings | None = Field(None, examples=[{"env": "ANTHROPIC_KEY"}])
     """The API key. Unset: no key is sent."""
+    stream_timeout: float | None = Field(None, gt=0, le=86_400, examples=[3600.0])
+    """Seconds of a streamed response. Unset: a stream has no limit while bytes arrive."""
     allow: Annotated[tuple[_Part, ...], Field(max_length=100)] = Field(
         (), examples=[["tools.type=web_search_*", "mcp_servers"]]
     )

@@ -50,6 +50,10 @@ class QuotaSettings(Section):
     """Bytes of these checkpoints with their bundles, including replaced checkpoints."""
     questions: _Count = 50
     """Questions and approvals of a job that its agent asks."""
+    tree_files: _Count = 500_000
+    """Files of a commit that is cloned for a run."""
+    tree_bytes: _Bytes = 2 * 1024 * MEBIBYTE
+    """Bytes of these files; a small repository may have the same file many times."""
     disk_bytes: _Bytes = 5 * 1024 * MEBIBYTE
     """Disk space of a run in bytes: its clone, its home folder and its temporary files."""
     disk_interval: float = Field(5, gt=0, le=3600)

@@ -185,13 +185,18 @@ def test_the_configuration_distrusts_the_repository_and_calls_the_gateway() -> N
 
 def run_codex(folder: Path, script: list[dict[str, Any]], *arguments: str) -> Message:
     """Run the adapter with the scripted agent; return its last message."""
+    return messages_of_codex(folder, script, *arguments)[-1]
+
+
+def messages_of_codex(folder: Path, script: list[dict[str, Any]], *arguments: str) -> list[Message]:
+    """Run the adapter with the scripted agent; return its messages."""
     (folder / "repo").mkdir(exist_ok=True)
     (folder / "home").mkdir(exist_ok=True)
     runs = AdapterRuns("draftsman_agents.codex", folder / "repo", folder / "home")
     options = [argument for argument in arguments if argument.startswith("--")]
     others = [argument for argument in arguments if argument not in options]
     command = [sys.executable, "-I", "-S", str(AGENT), json.dumps(script), "app-server", *others]
-    return runs.run(command, options=options)[-1]
+    return runs.run(command, options=options)
 
 
 DONE: Final = {"say": "all done"}
@@ -224,6 +229,12 @@ def test_a_model_in_the_place_of_people_and_other_failures_are_errors(
     error = run_codex(tmp_path, script, *arguments)
     assert (error["type"], error["class"]) == ("error", error_class)
     assert text in error["message"]
+
+
+def test_the_work_of_a_turn_that_fails_is_kept(tmp_path: Path) -> None:
+    *_, saved, error = messages_of_codex(tmp_path, [{"fail": 503}])
+    assert (saved["type"], error["type"]) == ("checkpoint", "error")
+    assert saved["data"]["session"]
 
 
 def test_unknown_requests_are_refused(tmp_path: Path) -> None:

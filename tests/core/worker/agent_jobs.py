@@ -64,6 +64,23 @@ def make_repository(path: Path, **files: str | bytes) -> Path:
     return path
 
 
+def commit_file(repository: Path, parent: str, name: str, text: str) -> str:
+    """Return a commit that changes a file."""
+
+    def feed(text: str, *command: str) -> str:
+        done = subprocess.run(
+            ["git", *command], cwd=repository, input=text.encode(), capture_output=True, check=True
+        )
+        return done.stdout.decode().strip()
+
+    blob = feed(text, "hash-object", "-w", "--stdin")
+    tree = git("ls-tree", parent, cwd=repository).splitlines()
+    rows = [row for row in tree if not row.endswith(f"\t{name}")]
+    rows.append(f"100644 blob {blob}\t{name}")
+    made = feed("\n".join(rows) + "\n", "mktree")
+    return git("commit-tree", made, "-p", parent, "-m", "by a person", cwd=repository)
+
+
 @functools.cache
 def _repository(files: tuple[tuple[str, str | bytes], ...]) -> Path:
     """Return a repository of this process to copy, without the samples of hooks."""

@@ -17,7 +17,6 @@ from draftsman.deliveries.documents.document import Step
 from draftsman.deliveries.documents.markdown import print_markdown
 from draftsman.deliveries.documents.plain import to_answer
 from draftsman.forges import untrusted_text
-from draftsman.forges.untrusted_text import ZERO_WIDTH
 from draftsman.formats.truncation import truncate
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
@@ -27,18 +26,7 @@ from draftsman.people.spans import ActorRef
 
 MARKER: Final = re.compile(r"<!-- draftsman message=(?P<id>[0-9a-f-]{36}) -->")
 """The last line of a comment that draftsman wrote."""
-_LINK: Final = re.compile(r"\](?=[(\[:])")
 _BINARY: Final = "\0"
-
-
-def plain(text: str, limit: int) -> str:
-    """Return an inert text whose code blocks are closed, without links that hide their URL."""
-    return _LINK.sub(f"]{ZERO_WIDTH}", untrusted_text.block(text, limit))
-
-
-def line(text: str, limit: int) -> str:
-    """Return an inert text in a single line."""
-    return _LINK.sub(f"]{ZERO_WIDTH}", untrusted_text.line(text, limit))
 
 
 def fenced(text: str, kind: str = "") -> str:
@@ -71,7 +59,7 @@ def render_file(job: str, file: File) -> str:
     if _BINARY in text:
         text = base64.b64encode(file.data).decode()
         note = " (base64)"
-    name = line(file.name, 200)
+    name = untrusted_text.line(file.name, 200)
     kind = "diff" if file.name.endswith((".patch", ".diff")) else ""
     summary = f"<details><summary>{name}{note}</summary>"
     return f"{job}: {name}\n\n{summary}\n\n{fenced(text, kind)}\n\n</details>"
@@ -94,21 +82,21 @@ class CommentMarkup:
 
     def block(self, text: str, most: int) -> str:
         """Return an inert text."""
-        return plain(text, _room(text, most))
+        return untrusted_text.block(text, _room(text, most))
 
     def line(self, text: str, most: int) -> str:
         """Return an inert line."""
-        return line(text, _room(text, most))
+        return untrusted_text.line(text, _room(text, most))
 
     def code(self, text: str, most: int, language: str) -> str:
         """Return a block of code."""
-        return fenced(plain(text, _room(text, most)), language)
+        return fenced(untrusted_text.block(text, _room(text, most)), language)
 
     def link(self, url: str) -> str:
         """Return the URL, except that of the issue itself."""
         path, number = re.split("[#!]", self.target.partition("/")[2] + "#")[:2]
         is_here = f"/{path}/" in url.casefold() and url.rpartition("/")[2] == number
-        return "" if is_here else line(url, 500)
+        return "" if is_here else untrusted_text.line(url, 500)
 
     def actor(self, actor: ActorRef) -> str:
         """Return the login of an account of a forge, or the name."""
@@ -119,7 +107,7 @@ class CommentMarkup:
         here = f"{self.target.partition('/')[0].casefold()}:"
         logins = (id.removeprefix(here) for id in person.accounts("forge") if id.startswith(here))
         login = next(logins, "")
-        return f"@{login}" if login else line(person.name, 100)
+        return f"@{login}" if login else untrusted_text.line(person.name, 100)
 
     def step(self, step: Step) -> str:
         """Return how to answer in a comment, or the command."""

@@ -13,7 +13,7 @@ import re
 import shutil
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,7 @@ MAX_OUTPUT: Final = 25 * 1024 * 1024
 """Maximum bytes of a patch or a bundle, as for an artifact."""
 MAX_LISTING: Final = 1024 * 1024 * 1024
 """Maximum bytes of a list of all files of a commit, or of the contents of some."""
+SHA256_DIGITS: Final = 64
 MAX_ERRORS: Final = 64 * 1024
 INHERITED: Final = re.compile(
     r"(PATH|TMPDIR|SSH_AUTH_SOCK|SSL_CERT_FILE|SSL_CERT_DIR)\Z", re.IGNORECASE
@@ -86,6 +87,11 @@ KNOWN_ERRORS: Final = (
     ),
     ("' not found", "not_found", "check the URL, and the access of the worker to it"),
     ("refusing to allow", "push_refused", "give the token that right"),
+    (
+        "mismatched algorithms",
+        "object_format",
+        "the repository has another object format than before; remove its mirror in data_dir",
+    ),
     ("hook declined", "push_refused", "let the rules of the repository allow draftsman/*"),
     ("Authentication failed", "authentication", LOGIN),
     ("Permission denied (publickey", "authentication", "give the worker access to the repository"),
@@ -125,18 +131,74 @@ async def git_status(
 
     Raises Failure for a higher code, and as `git`.
     """
+    code, output, errors = await git_result(
+        *arguments, cwd=cwd, env=env, stdin=stdin, timeout=timeout, limit=limit
+    )
+    if not 0 <= code <= most:
+        raise explain_error(arguments[0], errors.decode(errors="replace"))
+    return code, output
+
+
+async def git_result(
+    *arguments: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float = TIMEOUT,
+    limit: int | None = None,
+) -> tuple[int, bytes, bytes]:
+    """Return any exit code of git, its standard output and its standard error."""
     process = await _start((*FLAGS, *arguments), cwd, git_environment() | dict(env or {}))
     try:
         async with asyncio.timeout(timeout):
             output, errors = await _communicate(process, stdin, limit or MAX_OUTPUT)
-            code = await process.wait()
+            return await process.wait(), output, errors
     except TimeoutError:
         raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
     finally:
         await _kill(process)
-    if not 0 <= code <= most:
-        raise explain_error(arguments[0], errors.decode(errors="replace"))
-    return code, output
+
+
+async def read_records(
+    *arguments: str, cwd: Path, take: Callable[[bytes], None], timeout: float = TIMEOUT
+) -> None:
+    """Call `take` with each record of git's output, which ends with NUL; git ends if it raises.
+
+    Raises Failure, of class PERMANENT if git is killed by what it reads.
+    """
+    process = await _start((*FLAGS, *arguments), cwd, git_environment())
+    if process.stdout is None or process.stderr is None:
+        raise ValueError("git needs pipes for stdout and stderr")
+    errors = asyncio.create_task(_read(process.stderr, MAX_ERRORS))
+    try:
+        async with asyncio.timeout(timeout):
+            rest = b""
+            while chunk := await process.stdout.read(1 << 16):
+                *records, rest = (rest + chunk).split(b"\0")
+                for record in records:
+                    take(record)
+            code = await process.wait()
+            if code != 0:
+                failure = explain_error(arguments[0], (await errors).decode(errors="replace"))
+                failure.declared = "PERMANENT" if code < 0 else None
+                raise failure
+    except TimeoutError:
+        raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
+    finally:
+        errors.cancel()
+        await asyncio.wait([errors])
+        await _kill(process)
+
+
+async def init(folder: Path, *options: str, object_format: str = "sha1") -> None:
+    """Create a repository; the default of git for the object format may be another one."""
+    form = f"--object-format={object_format}"
+    await git("init", "--quiet", "--template=", form, *options, str(folder), cwd=folder.parent)
+
+
+def object_format(commit: str) -> str:
+    """Return the object format in which a commit has this id."""
+    return "sha256" if len(commit) == SHA256_DIGITS else "sha1"
 
 
 async def git_version() -> tuple[int, int]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from draftsman.agent_runs.clones.git import git
+from draftsman.agent_runs.clones.git import git, git_failure, init, object_format
 from draftsman.agent_runs.clones.source import SHA, RepoSource
 from draftsman.errors import Failure
 
@@ -18,14 +18,21 @@ CACHE_PATTERNS: Final = "__pycache__/\n.mypy_cache/\n.pytest_cache/\n.ruff_cache
 
 
 async def open_mirror(data_dir: Path, source: RepoSource) -> Path:
-    """Return the source's mirror; created by rename, so that concurrent calls are safe."""
+    """Return the source's mirror; created by rename, so that concurrent calls are safe.
+
+    It has the object format of the source. Raises Failure `no_commits`, `not_a_repository`, …
+    """
     name = hashlib.sha256(source.location.encode(errors="surrogateescape")).hexdigest()[:24]
     mirror = data_dir / "mirrors" / f"{name}.git"
     if mirror.is_dir():
         return mirror
     mirror.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    tips = await source.tips(mirror.parent, ["HEAD", "refs/heads/*", "refs/tags/*"])
+    if not tips:
+        text = f"{source.location} has no commits; create a first commit"
+        raise git_failure(text, "no_commits")
     created = Path(tempfile.mkdtemp(dir=mirror.parent))
-    await git("init", "--quiet", "--bare", "--template=", str(created), cwd=mirror.parent)
+    await init(created, "--bare", object_format=object_format(next(iter(tips.values()))))
     (created / "info").mkdir()
     (created / "info" / "exclude").write_text(CACHE_PATTERNS)
     try:

@@ -100,7 +100,12 @@ async def onto_current_base(
     if paths is not None:
         return workspace, snapshot
     moved = replace(workspace, base_sha=now)
-    return moved, await moved.commit(tree, message, snapshot.skipped)
+    return moved, replace(
+        await moved.commit(tree, message),
+        skipped=snapshot.skipped,
+        left_out=snapshot.left_out,
+        refused=snapshot.refused,
+    )
 
 
 async def first_file(mirror: Path, commit: str, paths: Sequence[str], most: int) -> bytes:

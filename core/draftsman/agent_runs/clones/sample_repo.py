@@ -6,7 +6,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
-from draftsman.agent_runs.clones.git import git
+from draftsman.agent_runs.clones.git import git, init
 from draftsman.errors import UsageError
 from draftsman.resources import folder
 
@@ -25,7 +25,7 @@ async def make_sample_repo(path: Path) -> str:
         raise UsageError(f"{path} is not empty; choose a new folder for the sample repository")
     _copy(folder(SAMPLE), path)
     dates = {"GIT_AUTHOR_DATE": DATE, "GIT_COMMITTER_DATE": DATE}
-    await git("init", "--quiet", "--template=", "-bmain", ".", cwd=path)
+    await init(path, "-bmain")
     await git("add", "--all", cwd=path)
     await git("commit", "--quiet", "--message=Count the warehouse", cwd=path, env=dates)
     return (await git("rev-parse", "HEAD", cwd=path)).decode().strip()

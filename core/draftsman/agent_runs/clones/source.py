@@ -177,7 +177,7 @@ def _in_brackets(address: egress.IpAddress) -> str:
 Login = Callable[[], Awaitable[GitLogin]]
 """Gives user and token of a forge, for each command of git."""
 REMOTE: Final = re.compile(r"[^/]+:")
-SHA: Final = re.compile(r"[0-9a-f]{40}\Z")
+SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 REF: Final = re.compile(r"(?!-)(?!.*(\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]+\Z")
 RUN_AS_OWNER: Final = f"""
 import os, sys

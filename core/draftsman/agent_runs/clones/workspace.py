@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -25,15 +26,28 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Self
 
 from draftsman.agent_runs.clones import home_files
-from draftsman.agent_runs.clones.git import COMMITTER, MAX_LISTING, git, git_failure, git_status
+from draftsman.agent_runs.clones.git import (
+    COMMITTER,
+    MAX_LISTING,
+    explain_error,
+    git,
+    git_failure,
+    git_result,
+    git_status,
+    init,
+    object_format,
+)
+from draftsman.agent_runs.clones.left_out import OWN_REPOSITORY, LeftOut, described
 from draftsman.agent_runs.clones.mirror import commit_time, fetch_base, open_mirror
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.tree_removal import remove_tree
+from draftsman.agent_runs.clones.tree_size import check_tree_size
 from draftsman.errors import Failure
 from draftsman.ids import job_name, run_name
 from draftsman.repos.check_files import ChangedFile
 from draftsman.sandbox.run_sandbox import change_owner, open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
+from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.sandbox import SandboxSettings
 
 # Paths in JSON values, made relative.
@@ -207,6 +221,10 @@ class Snapshot:
     insertions: int
     deletions: int
     skipped: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Paths of the work that it does not have, with the reason: of `skipped` those with files."""
+    refused: tuple[str, ...] = ()
+    """Paths that git cannot record, with the reason: the work cannot be completed without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +239,15 @@ class ContinuedBranch:
     """A commit of the mirror with the work on the branch; None for the work of the bundle."""
     base: str | None = None
     """The commit below that work; None for the base of the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedFile:
+    """A file of a commit that `git add` changes or refuses right after its checkout."""
+
+    entry: bytes | None
+    """Its line for `git update-index`; None if it is refused, so that the index has it still."""
+    fingerprint: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +270,8 @@ class Workspace:
     """The parents of its commits, of which the first is the head of the branch; else the base."""
     _objects: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The objects of its refs in the mirror, which nothing else writes: `work` and `home`."""
+    _converted: dict[bytes, ConvertedFile] = field(default_factory=dict, repr=False, compare=False)
+    """Files that `git add` changes or refuses although nobody has touched them, by path."""
 
     @classmethod
     async def prepare(
@@ -258,6 +287,7 @@ class Workspace:
         restored: bool = True,
         created_at: datetime | None = None,
         branch: ContinuedBranch = ContinuedBranch(),
+        quotas: QuotaSettings | None = None,
     ) -> Self:
         """Create the clone on the branch of the job, `draftsman/D-<job>`, or on another `branch`.
 
@@ -266,7 +296,7 @@ class Workspace:
         an earlier run's work is applied, uncommitted, and its files of the home are written;
         without `restored`, only by `restore`. The commits of all runs of the job have the date
         `created_at` (None: the date of the base), so that the same work gets the same commit id.
-        Raises Failure with origin `git`.
+        Raises Failure with origin `git`, and `quota:tree` for a tree above the quotas.
         """
         mirror = await open_mirror(data_dir, source)
         name = f"{run_name(job, run)}-{tag}" if tag else run_name(job, run)
@@ -293,6 +323,8 @@ class Workspace:
             if branch.work is not None:
                 await self._set_ref("work", branch.work)
             work = branch.work or unpacked or base_sha
+            for commit in {base_sha, work}:
+                await check_tree_size(mirror, commit, quotas or QuotaSettings())
             await self._clone(work if restored else base_sha)
             if restored and bundle:
                 await self._restore_home()
@@ -350,20 +382,76 @@ class Workspace:
         if self.path.is_symlink() or not self.path.is_dir():
             raise git_failure("the agent deleted its workspace", "workspace_gone")
         skipped = await self._nested_repositories()
-        excluded = [b":(exclude,top,literal)" + name for name in skipped]
-        paths = b"".join(path + b"\0" for path in (b":(top)", *excluded))
-        await self._run_git(
-            "add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths
-        )
+        left_out = await self._add("-A", skipped)
+        for name in await self._undo_conversions():
+            left_out.refused.pop(name, None)
         tree = (await self._run_git("write-tree")).decode().strip()
-        return await self.commit(tree, message, tuple(os.fsdecode(name) for name in skipped))
+        for name in skipped:
+            if await asyncio.to_thread(_has_files, self.path / os.fsdecode(name)):
+                left_out.unread[name] = OWN_REPOSITORY
+        return replace(
+            await self.commit(tree, message),
+            skipped=tuple(os.fsdecode(name) for name in skipped),
+            left_out=described(left_out.unread),
+            refused=described(left_out.refused),
+        )
 
-    async def commit(self, tree: str, message: str, skipped: tuple[str, ...] = ()) -> Snapshot:
+    async def _add(self, option: str, skipped: Sequence[bytes], index: str = "index") -> LeftOut:
+        """Add the files of the tree to an index, besides those that git cannot record."""
+        left_out = LeftOut()
+        while True:
+            names = {*skipped, *left_out.unread, *left_out.refused}
+            excluded = [b":(exclude,top,literal)" + name for name in sorted(names)]
+            paths = b"".join(path + b"\0" for path in (b":(top)", *excluded))
+            options = (option, "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+            code, _, errors = await git_result(
+                "add", *options, cwd=self.path, env=self._environment(index), stdin=paths
+            )
+            is_new = left_out.add_errors(errors)
+            if code == 0 or (code == 1 and is_new):
+                return left_out
+            if not is_new:
+                raise explain_error("add", errors.decode(errors="replace"))
+
+    async def _find_converted(self, commit: str) -> None:
+        """Find the files of the commit that was checked out which `git add` changes.
+
+        Attributes convert files, and a commit may have files that are converted differently.
+        """
+        self._converted.clear()
+        env = self._environment("checked_out")
+        attributes = (":(top,glob)**/.gitattributes", ":(top).gitattributes")
+        await git("read-tree", commit, cwd=self.path, env=env)
+        if await git("ls-files", "-z", "--", *attributes, cwd=self.path, env=env):
+            entries: dict[bytes, bytes | None] = {}
+            entries |= dict.fromkeys((await self._add("-u", (), "checked_out")).refused)
+            options = ("--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "-R")
+            output = await git("diff", *options, commit, cwd=self.path, env=env)
+            words = output.split(b"\0")
+            for details, path in zip(words[::2], words[1::2], strict=False):
+                _, mode, _, sha, _ = details.split(b" ")
+                entries[path] = mode + b" " + sha + b"\t" + path
+            prints = await asyncio.to_thread(_fingerprints, self.path, list(entries))
+            for path, entry in entries.items():
+                self._converted[path] = ConvertedFile(entry, prints[path])
+        (self.folder / "checked_out").unlink()
+
+    async def _undo_conversions(self) -> list[bytes]:
+        """Let the index have the files that nobody has touched as they were; return their paths."""
+        now = await asyncio.to_thread(_fingerprints, self.path, list(self._converted))
+        names = [path for path, file in self._converted.items() if now[path] == file.fingerprint]
+        entries = [entry for name in names if (entry := self._converted[name].entry) is not None]
+        if entries:
+            lines = b"".join(entry + b"\0" for entry in entries)
+            await self._run_git("update-index", "-z", "--index-info", stdin=lines)
+        return names
+
+    async def commit(self, tree: str, message: str) -> Snapshot:
         """Return a tree of the mirror as the work, on top of the base."""
         commit = await self._commit(tree, message)
         await self._set_ref("work", commit)
         counts = await self._count(commit)
-        return Snapshot(commit, tree, self.base_sha, *counts, skipped=skipped)
+        return Snapshot(commit, tree, self.base_sha, *counts)
 
     async def store_home(self, paths: Sequence[str]) -> None:
         """Store files of the home, for the next `bundle`; raises Failure `home_files`."""
@@ -400,6 +488,7 @@ class Workspace:
         if (work := self._objects.get("work")) is not None:
             await self.check_out(work)
             await self._run_git("read-tree", "--reset", self.base_sha)
+            await self._find_converted(work)
         await self._restore_home()
         if self.sandbox is not None and self.sandbox.uid is not None:
             await asyncio.to_thread(change_owner, self.home, self.sandbox.uid)
@@ -504,10 +593,12 @@ class Workspace:
 
     async def _run_git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run git on the agent's files with the mirror as repository and a private index."""
-        index = self.folder / "index"
-        env = {"GIT_DIR": self.mirror, "GIT_WORK_TREE": self.path, "GIT_INDEX_FILE": index}
-        names = {name: str(path) for name, path in env.items()}
-        return await git(*arguments, cwd=self.path, env=names, stdin=stdin)
+        return await git(*arguments, cwd=self.path, env=self._environment(), stdin=stdin)
+
+    def _environment(self, index: str = "index") -> dict[str, str]:
+        file = self.folder / index
+        env = {"GIT_DIR": self.mirror, "GIT_WORK_TREE": self.path, "GIT_INDEX_FILE": file}
+        return {name: str(path) for name, path in env.items()}
 
     async def _nested_repositories(self) -> list[bytes]:
         """Return nested repositories, whose configuration git would read."""
@@ -571,8 +662,7 @@ class Workspace:
 
     async def _clone(self, work: str) -> None:
         """Create the clone, before the agent has access to it."""
-        repo = str(self.path)
-        await git("init", "--quiet", "--template=", f"-b{self.branch}", repo, cwd=self.folder)
+        await init(self.path, f"-b{self.branch}", object_format=object_format(self.base_sha))
         config = self.path / ".git" / "config"
         config.write_text(config.read_text() + CLONE_CONFIG.format_map(COMMITTER))
         refs = [f"+{self.ref('base')}:refs/heads/{self.branch}"]
@@ -593,6 +683,34 @@ class Workspace:
         if work != self.base_sha:
             await git("reset", "--quiet", "--mixed", cwd=self.path)
         shutil.copy2(self.path / ".git" / "index", self.folder / "index")
+        await self._find_converted(work)
+
+
+def _fingerprints(root: Path, names: Sequence[bytes]) -> dict[bytes, str | None]:
+    """Return the mode and the SHA-256 of regular files, by path; None for others."""
+    return {name: _fingerprint(root, Path(os.fsdecode(name))) for name in names}
+
+
+def _fingerprint(root: Path, path: Path) -> str | None:
+    try:
+        with open(_open_beneath(root, path), "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                return None
+            return f"{mode & 0o100:o} {hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except OSError:
+        return None
+
+
+def _has_files(folder: Path) -> bool:
+    """Return whether the agent has put files into a folder; True if that cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is not None
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _create_folders(folder: Path) -> None:

@@ -21,6 +21,7 @@ from draftsman.agent_runs.protocol.protocol import (
     StartMessage,
     StepState,
 )
+from draftsman.agent_runs.request_text import shown_to_people
 from draftsman.jobs.job import Status
 from draftsman.jobs.reserved_names import KEYS
 from draftsman.log import redact
@@ -94,7 +95,7 @@ async def build_start_message(
         answers=answers,
         mode=run.job.mode.value,
         parents=parent_bodies(await run.wait(run.services.workflows.parents, run.job.number)),
-        request=RequestBody(title=run.job.ticket_title, text=run.job.ticket_text),
+        request=_request(plan),
         attachments=tuple(attachments),
         profile=profile,
         deadline=deadline,
@@ -103,6 +104,16 @@ async def build_start_message(
         failed=tuple(FailedValidator.model_validate(item) for item in plan.iteration.failed),
         limits=limits,
     )
+
+
+def _request(plan: IterationPlan) -> RequestBody:
+    """Return the request without hidden text; the log says that there was some."""
+    job = plan.run.job
+    texts = (job.ticket_title, job.ticket_text)
+    shown = [None if text is None else shown_to_people(job, text) for text in texts]
+    if shown != [*texts]:
+        plan.run.log.write("[hidden] the agent gets the request without its hidden text")
+    return RequestBody(title=shown[0], text=shown[1])
 
 
 def parent_bodies(parents: Sequence[Parent]) -> tuple[ParentBody, ...]:

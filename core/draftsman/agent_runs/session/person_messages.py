@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.protocol import MessageBody, PersonMessage
+from draftsman.agent_runs.request_text import shown_to_people
 from draftsman.agent_runs.written_attachments import write_attachments
 from draftsman.errors import LeaseLost
 from draftsman.handlers.worker_run import WorkerRun
@@ -101,7 +102,7 @@ class PersonMessages:
         ordinals = {message.ordinal for message in messages}
         files = await write_attachments(self._run, self._workspace, ordinals)
         return [
-            _fields(message)
+            _fields(message, shown_to_people(self._run.job, message.text))
             | {"attachments": [file for file in files if file.message == str(message.ordinal)]}
             for message in messages
         ]
@@ -111,6 +112,6 @@ class PersonMessages:
         return await self._run.wait(read, self._run.job.number)
 
 
-def _fields(item: JobMessage) -> dict[str, object]:
+def _fields(item: JobMessage, text: str) -> dict[str, object]:
     by = item.sender_display_name or item.sender
-    return {"id": str(item.ordinal), "text": item.text, "by": by, "at": item.created_at}
+    return {"id": str(item.ordinal), "text": text, "by": by, "at": item.created_at}

@@ -95,6 +95,8 @@ class SavedWork:
         """Commit the current tree, and store files of the home, while the agent is stopped."""
         async with process.frozen():
             snapshot = await self._workspace.snapshot(f"{self._run.job.name}: work in progress")
+            for path in snapshot.refused:
+                self._run.log.write(f"[left out] {path}")
             if home:
                 await self._workspace.store_home(home)
         return snapshot

@@ -85,6 +85,7 @@ async def fresh_clone(
         run=workspace.run,
         tag=f"{workspace.tag}-{purpose}",
         base=workspace.base_sha if on_base else commit,
+        quotas=run.settings.quotas,
     )
     try:
         clone = await clone.with_sandbox(run.settings.sandbox)

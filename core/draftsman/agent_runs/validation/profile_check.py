@@ -61,6 +61,7 @@ async def inspect_repository(
         run=os.getpid(),
         tag=secrets.token_hex(6),
         base=ref,
+        quotas=settings.quotas,
     )
     try:
         workspace = await workspace.with_sandbox(settings.sandbox)

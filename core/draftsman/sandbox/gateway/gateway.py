@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import logging
 import math
 import secrets
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from uuid import UUID
@@ -17,7 +19,13 @@ from draftsman.errors import Failure
 from draftsman.ids import new_id
 from draftsman.jobs.retries import RetryPolicy
 from draftsman.outbound import secret_values
-from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse
+from draftsman.outbound.http_client import (
+    HttpCall,
+    HttpClient,
+    OutboundResponse,
+    limit_reset,
+    retry_after,
+)
 from draftsman.outbound.server_sent_events import parse_events
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.sandbox.gateway import api_formats
@@ -42,6 +50,13 @@ KEPT_CONNECTIONS: Final = 4
 """Idle connections to the provider that the next calls use."""
 DEFAULT_OUTPUT: Final = 4096
 """Output tokens that are reserved for a request without a maximum."""
+BUSY: Final = frozenset({429, 502, 503, 529})
+"""Statuses of a provider that is busy; it bills nothing."""
+MAX_TRIES: Final = 5
+FIRST_DELAY: Final = 1.0
+"""Seconds until the second try of a call; each further one takes twice as long."""
+MAX_DELAY: Final = 30.0
+"""Seconds; a provider that asks for more is answered by the agent."""
 _log = logging.getLogger(__name__)
 
 
@@ -195,14 +210,16 @@ class Gateway:
                 meter.left = True
 
         try:
-            async with self._client.stream(call, self._timeouts, leaves=leaves) as response:
+            async with self._answer(call, leaves) as response:
                 headers = [
                     (name, response.headers[name])
                     for name in RETURNED_HEADERS
                     if name in response.headers
                 ]
                 if meter is not None and response.status // 100 == 2:
-                    await _stream(response, headers, reply, meter)
+                    if response.headers.get("content-type", "").startswith("text/event-stream"):
+                        response.limit_silence(self._settings.stream_timeout)
+                    await _stream(response, headers, reply, meter, self._timeouts.silence)
                     return
                 if meter is not None:
                     meter.refused = True
@@ -213,6 +230,24 @@ class Gateway:
             if reply.started:
                 raise OSError(str(error)) from None  # a cut response is an error to the agent
             await self._refuse(reply, 502, str(error))
+
+    @asynccontextmanager
+    async def _answer(
+        self, call: HttpCall, leaves: Callable[[], None]
+    ) -> AsyncIterator[OutboundResponse]:
+        """Send the call, again while the provider is busy; yield the response. Raises Failure.
+
+        No byte of a response has reached the agent until then. The last response of a busy
+        provider is the agent's, and so is one that asks for a longer wait.
+        """
+        for attempt in range(MAX_TRIES):
+            async with self._client.stream(call, self._timeouts, leaves=leaves) as response:
+                wait = _wait(response, attempt)
+                if wait is None or attempt == MAX_TRIES - 1:
+                    yield response
+                    return
+            _log.info("gateway: the provider is busy (%s): %.1f s", response.status, wait)
+            await asyncio.sleep(wait)
 
     async def _send_unmetered(self, response: OutboundResponse, reply: GatewayReply) -> None:
         """Send a body that costs nothing; an error of a provider may quote the key."""
@@ -236,24 +271,36 @@ class Gateway:
         await reply.send_json(status, body, headers)
 
 
+def _wait(response: OutboundResponse, attempt: int) -> float | None:
+    """Return the seconds until the call is sent again; None for the agent's response."""
+    if response.status not in BUSY:
+        return None
+    asked = retry_after(response.headers)
+    if asked is not None:
+        return asked if asked <= MAX_DELAY else None
+    reset = limit_reset(response.headers) or 0.0
+    return min(max(reset, FIRST_DELAY * (1 << attempt)), MAX_DELAY)
+
+
 async def _stream(
     response: OutboundResponse,
     headers: Iterable[tuple[str, str]],
     reply: GatewayReply,
     meter: Meter,
+    patience: float,
 ) -> None:
     """Send each part of the response as it arrives, and read the tokens from a copy.
 
     An agent that closes the connection, at any time, pays for the whole response: its tokens are
-    reported last.
+    reported last. So does one that reads nothing for `patience` seconds.
     """
-    connected = await _is_sent(reply.start(response.status, headers))
+    connected = await _is_sent(reply.start(response.status, headers), patience)
 
     async def forwarded() -> AsyncIterator[bytes]:
         nonlocal connected
         async for chunk in response.chunks():
             meter.received += len(chunk)
-            connected = connected and await _is_sent(reply.write(chunk))
+            connected = connected and await _is_sent(reply.write(chunk), patience)
             yield chunk
 
     if response.headers.get("content-type", "").startswith("text/event-stream"):
@@ -263,10 +310,11 @@ async def _stream(
         meter.add_body(b"".join([chunk async for chunk in forwarded()]))
 
 
-async def _is_sent(sending: Coroutine[Any, Any, None]) -> bool:
+async def _is_sent(sending: Coroutine[Any, Any, None], patience: float) -> bool:
     """Send something to the agent; return whether it is still there."""
     try:
-        await sending
+        async with asyncio.timeout(patience):
+            await sending
     except OSError:
         return False
     return True

@@ -19,6 +19,8 @@ from draftsman.agent_runs.clones.git import git, git_environment
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
+from draftsman.jobs.retries import ErrorClass, classify
+from draftsman.settings.quotas import QuotaSettings
 from tests.attacks.catalog import attack
 
 DEADLINE = 20.0
@@ -361,3 +363,104 @@ async def test_a_hanging_git_is_killed_with_its_children(tmp_path: Path) -> None
     assert raised.value.code == "timeout"
     with suppress(psutil.NoSuchProcess):
         psutil.Process(int((tmp_path / "pid").read_text())).wait(DEADLINE)
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+def repeated(folder: Path, content: bytes, levels: int, times: int) -> Path:
+    """Make a repository with `times ** levels` files of this content, and few objects."""
+    folder.mkdir()
+    run("init", "-q", "-bmain", "--template=", ".", cwd=folder)
+    (folder / "f").write_bytes(content)
+    sha = run("hash-object", "-w", "f", cwd=folder)
+    kind = "100644 blob"
+    for _ in range(levels):
+        entries = "".join(f"{kind} {sha}\tf{n}\n" for n in range(times))
+        made = subprocess.run(
+            ["git", "mktree"], cwd=folder, input=entries.encode(), capture_output=True, check=True
+        )
+        sha = made.stdout.decode().strip()
+        kind = "040000 tree"
+    commit = run("commit-tree", sha, "-m", "many", cwd=folder)
+    run("update-ref", "refs/heads/main", commit, cwd=folder)
+    return folder
+
+
+@attack(
+    "A small repository has the same large file, or the same folder, thousands of times",
+    surface="repository",
+    with_sandbox="its files are summed before the checkout; the job fails: `quota:tree`",
+)
+async def test_a_huge_tree_is_not_checked_out(data: Path, tmp_path: Path) -> None:
+    large = repeated(tmp_path / "large", bytes(2**20), 2, 50)
+    many = repeated(tmp_path / "many", b"", 12, 20)
+    quotas = QuotaSettings(tree_files=10_000)
+    for source, setting in ((large, "tree_bytes"), (many, "tree_files")):
+        with pytest.raises(Failure, match=rf"\[quotas\] {setting}") as raised:
+            await prepare(data, source, quotas=quotas)
+        assert (raised.value.code, classify(raised.value)) == ("quota:tree", ErrorClass.PERMANENT)
+    assert not list((data / "runs").iterdir())
+    few = repeated(tmp_path / "few", b"1234", 2, 2)
+    workspace = await prepare(data, few, quotas=QuotaSettings(tree_files=4))
+    assert len(tree_of(workspace.path / "f0")) == 2
+
+
+# --- object formats ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sha256(tmp_path: Path) -> Path:
+    """Give a repository whose objects have ids of SHA-256."""
+    folder = tmp_path / "sha256"
+    folder.mkdir()
+    run("init", "-q", "-bmain", "--template=", "--object-format=sha256", ".", cwd=folder)
+    (folder / "a.txt").write_text("one\n")
+    commit_all(folder, "first")
+    return folder
+
+
+async def test_a_repository_with_sha256_works_from_its_clone_to_its_branch(
+    data: Path, sha256: Path
+) -> None:
+    base = run("rev-parse", "main", cwd=sha256)
+    assert len(base) == 64
+    workspace = await prepare(data, sha256)
+    assert workspace.base_sha == base
+    (workspace.path / "a.txt").write_text("two\n")
+    (workspace.path / "b.txt").write_text("new\n")
+    first = await workspace.snapshot("first")
+    bundle = await workspace.bundle(first)
+    later = await prepare(data, sha256, run=2, base=base, bundle=bundle)
+    snapshot = await later.snapshot("work")
+    assert (snapshot.tree, snapshot.files_changed) == (first.tree, 2)
+    mixed = await later.mixed(snapshot.commit, base, ["a.txt", "b.txt"])
+    assert run("diff", "--stat", base, mixed, cwd=later.mirror) == ""
+    await later.publish(snapshot)
+    assert run("rev-parse", "draftsman/D-7", cwd=sha256) == snapshot.commit
+    assert b"+two" in await later.diff(snapshot)
+
+
+async def test_a_git_that_defaults_to_another_format_breaks_nothing(
+    data: Path, source: Path, sha256: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = git_environment()
+    monkeypatch.setattr(git_module, "git_environment", lambda: dict(environment))
+    for default in ("sha1", "sha256"):
+        environment["GIT_DEFAULT_HASH"] = default
+        for repository, digits in ((source, 40), (sha256, 64)):
+            workspace = await prepare(data / default, repository)
+            (workspace.path / "new.txt").write_text("new\n")
+            snapshot = await workspace.snapshot("work")
+            assert (len(snapshot.commit), snapshot.files_changed) == (digits, 1)
+
+
+async def test_a_repository_that_changed_its_format_is_named(data: Path, sha256: Path) -> None:
+    workspace = await prepare(data, sha256)
+    await workspace.remove()
+    shutil.rmtree(sha256 / ".git")
+    run("init", "-q", "-bmain", "--template=", "--object-format=sha1", ".", cwd=sha256)
+    commit_all(sha256, "again")
+    with pytest.raises(Failure, match="another object format") as raised:
+        await prepare(data, sha256)
+    assert raised.value.code == "object_format"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from draftsman_bots.forges.receiver import ForgeReceiver
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
 from tests.core.forges.api_contract import ForgeHarness, forge_harness
-from tests.core.worker.agent_jobs import agent_worker, git, submit_agent_job
+from tests.core.worker.agent_jobs import agent_worker, commit_file, git, submit_agent_job
 from tests.core.worker.workers import event_kinds, last_event, wait_for_end, wait_for_question
 
 S = Status
@@ -215,9 +214,9 @@ async def test_a_conflict_and_commits_of_people_are_merged_by_the_agent(
     async with worker(forge):
         number, branch = await published(forge, make)
         published_head = world.head(branch) or ""
-        pushed = _commit(world.repository, published_head, "b.txt", "theirs\n")
+        pushed = commit_file(world.repository, published_head, "b.txt", "theirs\n")
         world.push(branch, pushed)
-        base = _commit(world.repository, world.head("main") or "", "a.txt", "one\nother\n")
+        base = commit_file(world.repository, world.head("main") or "", "a.txt", "one\nother\n")
         world.push("main", base)
         world.talk.conflicts.add(1)
         world.talk.comment(1, "ben", "/draftsman merge main, please")
@@ -299,20 +298,3 @@ async def test_a_draft_becomes_ready_once_a_follow_up_is_green(forge: Forge, mak
         await forge.step()
         await hand_over((await forge.jobs(number))[2])
         assert (pull.draft, pull.body.startswith("**Draft**")) == (True, True)
-
-
-def _commit(repository: Path, parent: str, name: str, text: str) -> str:
-    """Return a commit that changes a file."""
-
-    def feed(text: str, *command: str) -> str:
-        done = subprocess.run(
-            ["git", *command], cwd=repository, input=text.encode(), capture_output=True, check=True
-        )
-        return done.stdout.decode().strip()
-
-    blob = feed(text, "hash-object", "-w", "--stdin")
-    tree = git("ls-tree", parent, cwd=repository).splitlines()
-    rows = [row for row in tree if not row.endswith(f"\t{name}")]
-    rows.append(f"100644 blob {blob}\t{name}")
-    made = feed("\n".join(rows) + "\n", "mktree")
-    return git("commit-tree", made, "-p", parent, "-m", "by a person", cwd=repository)

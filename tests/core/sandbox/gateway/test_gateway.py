@@ -17,6 +17,8 @@ import pytest
 
 from draftsman.costs.budgets import CallEstimate
 from draftsman.jobs.retries import RetryPolicy
+from draftsman.outbound.http_client import limit_reset
+from draftsman.sandbox.gateway import gateway
 from draftsman.sandbox.gateway.api_formats import TokenUsage
 from draftsman.sandbox.gateway.gateway import DEFAULT_OUTPUT, Gateway, ModelCall
 from draftsman.sandbox.gateway.http_server import MAX_BODY, serve
@@ -138,6 +140,7 @@ class Peer:
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY_OF_TEST", KEY)
+    monkeypatch.setattr(gateway, "FIRST_DELAY", 0.0)
 
 
 @pytest.fixture
@@ -157,6 +160,8 @@ async def served(
     ledger: Ledger | None = None,
     prices: Mapping[str, PriceSettings] = {"claude-x*": PRICE},
     allow: tuple[str, ...] = (),
+    policy: RetryPolicy | None = None,
+    stream_timeout: float | None = None,
 ) -> AsyncIterator[Peer]:
     """Serve a gateway to the server."""
     settings = GatewaySettings(
@@ -164,22 +169,23 @@ async def served(
         base_url=server.url("/v1" if provider == "openai" else "/"),
         api_key=SecretSettings(env="KEY_OF_TEST"),
         allow=allow,
+        stream_timeout=stream_timeout,
     )
     ledger = ledger or Ledger()
-    gateway = Gateway(settings, HttpSettings(), prices, RetryPolicy(), ledger)
-    with GatewayAccess(provider, gateway.token, private_network=False) as access:
+    served = Gateway(settings, HttpSettings(), prices, policy or RetryPolicy(), ledger)
+    with GatewayAccess(provider, served.token, private_network=False) as access:
         variables = access.environment()
         [url] = [variables[name] for name in variables if name.endswith("BASE_URL")]
         headers = {
-            "anthropic": {"x-api-key": gateway.token},
-            "google": {"x-goog-api-key": gateway.token},
-            "openai": {"authorization": f"Bearer {gateway.token}"},
+            "anthropic": {"x-api-key": served.token},
+            "google": {"x-goog-api-key": served.token},
+            "openai": {"authorization": f"Bearer {served.token}"},
         }[provider]
         async with (
-            serve(await access.port.listener(), gateway.respond),
+            serve(await access.port.listener(), served.respond),
             httpx.AsyncClient(base_url=url, headers=headers, trust_env=False) as client,
         ):
-            yield Peer(client, access, gateway, ledger)
+            yield Peer(client, access, served, ledger)
 
 
 async def test_a_call_has_the_key_and_is_streamed_and_metered(server: FaultyServer) -> None:
@@ -275,10 +281,10 @@ async def test_broken_requests_end_only_their_connection(server: FaultyServer) -
 
 async def test_an_error_of_the_provider_is_passed_without_the_key(server: FaultyServer) -> None:
     text = json.dumps({"error": {"message": f"bad key {KEY}"}}).encode()
-    server.routes["/v1/messages"] = answer(text, 429, "Slow", retry_after="7")
+    server.routes["/v1/messages"] = answer(text, 429, "Slow", retry_after="700")
     async with served(server) as peer:
         response = await peer.client.post("/v1/messages", json=ASK)
-    assert (response.status_code, response.headers["retry-after"]) == (429, "7")
+    assert (response.status_code, response.headers["retry-after"]) == (429, "700")
     assert response.json() == {"error": {"message": "bad key ***"}}
     assert peer.calls == []
 
@@ -398,3 +404,71 @@ async def test_a_call_that_never_left_is_released(server: FaultyServer) -> None:
     async with served(server) as peer:
         assert (await peer.client.post("/v1/messages", json=ASK)).status_code == 502
     assert (peer.ledger.released, peer.calls) == ([*peer.ledger.reserved], [])
+
+
+async def answer_in_turn(server: FaultyServer, *responses: bytes) -> None:
+    """Let the server send these responses, the last of them again and again."""
+    left = list(responses)
+
+    async def respond(_: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(left.pop(0) if len(left) > 1 else left[0])
+        await writer.drain()
+
+    server.routes["/v1/messages"] = respond
+
+
+async def test_a_busy_provider_is_called_again_before_the_first_byte(server: FaultyServer) -> None:
+    busy = [
+        answer(b"{}", 429, retry_after="0"),
+        answer(b"{}", 503, retry_after_ms="1"),
+        answer(b"{}", 529),
+        answer(b"{}", 429, x_ratelimit_reset_tokens="1ms"),
+    ]
+    await answer_in_turn(server, *busy, ANTHROPIC)
+    async with served(server) as peer:
+        assert (await peer.client.post("/v1/messages", json=ASK)).status_code == 200
+    assert len(server.requests) == 5
+    assert (len(peer.calls), peer.ledger.released) == (1, [])
+
+
+async def test_a_provider_that_stays_busy_is_called_five_times(server: FaultyServer) -> None:
+    await answer_in_turn(server, answer(b"{}", 502))
+    async with served(server) as peer:
+        assert (await peer.client.post("/v1/messages", json=ASK)).status_code == 502
+    assert len(server.requests) == gateway.MAX_TRIES
+    assert peer.ledger.released == [*peer.ledger.reserved]
+
+
+async def test_a_stream_lasts_longer_than_a_call_while_bytes_arrive(server: FaultyServer) -> None:
+    start, _, rest = ANTHROPIC.partition(b"\r\n\r\n")
+
+    async def slow(_: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(start + b"\r\n\r\n")
+        for _ in range(10):
+            writer.write(chunk(b": ping\n\n"))
+            await writer.drain()
+            await asyncio.sleep(0.25)
+        writer.write(rest)
+        await writer.drain()
+
+    server.routes["/v1/messages"] = slow
+    policy = RetryPolicy(call_timeout=2.0)
+    async with served(server, policy=policy) as peer:
+        reply = await peer.client.post("/v1/messages", json=ASK)
+        assert "message_stop" in reply.text or "end_turn" in reply.text
+    async with served(server, policy=policy, stream_timeout=0.5) as peer:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await peer.client.post("/v1/messages", json=ASK)
+    server.routes["/v1/messages"] = server.stall(start + b"\r\n\r\n" + rest[:40])
+    async with served(server, policy=policy) as peer:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await peer.client.post("/v1/messages", json=ASK)
+        await asyncio.wait_for(peer.recorded.wait(), 10)
+
+
+def test_the_end_of_a_limit_is_a_span() -> None:
+    for text, seconds in (("6m0s", 360), ("20ms", 0.02), ("1.5", 1.5), ("1h2m3s", 3723)):
+        assert limit_reset({"x-ratelimit-reset-tokens": text}) == pytest.approx(seconds)
+    assert limit_reset({"x-ratelimit-reset-requests": "soon"}) is None
+    both = {"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "2s"}
+    assert limit_reset(both) == 2
