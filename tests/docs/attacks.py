@@ -16,6 +16,7 @@ from tests.docs.pages import DOCS, filled
 PAGE: Final = DOCS / "attacks.md"
 FOLDER: Final = Path(__file__).resolve().parents[1] / "attacks"
 OTHERS: Final = (
+    "tests.bots.trello.inbound.test_strangers",
     "tests.core.agent_runs.clones.test_workspace",
     "tests.core.agent_runs.test_job_budget",
     "tests.core.agent_runs.test_profile_limits",

@@ -55,6 +55,7 @@ class Story:
             trello__key__env="KEY",
             trello__token__env="TOKEN",
             trello__poll=1,
+            trello__members="may_submit",
         )
 
     async def watch(self, repo: Path, owner: Actor) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import Failure
-from draftsman.people.actor import Actor
 from draftsman_bots.trello.actions import ActionKind
 from draftsman_bots.trello.boards import board_scans
 from draftsman_bots.trello.questions import answers, checked_items, due_changes
 from draftsman_bots.trello.records.service import boards_of
-from draftsman_bots.trello.requests import attachments, edit_notices, label_jobs
+from draftsman_bots.trello.requests import attachments, edit_notices, label_jobs, requesters
 
 if TYPE_CHECKING:
+    from draftsman.people.actor import Actor
     from draftsman_bots.trello.actions import Action
     from draftsman_bots.trello.context import BotContext
     from draftsman_bots.trello.records.board import BoardConfig, Episode
@@ -22,7 +22,7 @@ SCAN_REQUESTED: Final = "scan_requested"
 LEFT_TO_POLL: Final = "left_to_poll"
 RATE_LIMITED: Final = 429
 COMMENTS: Final = {ActionKind.COMMENT, ActionKind.COMMENT_EDITED, ActionKind.COMMENT_DELETED}
-StartedEpisodes = list[tuple["BoardConfig", "Episode", Actor | None]]
+StartedEpisodes = list[tuple["BoardConfig", "Episode", "Actor | None"]]
 
 
 async def on_webhook(context: BotContext, action: Action, started: StartedEpisodes) -> str:
@@ -75,8 +75,7 @@ async def on_poll(context: BotContext, board: BoardConfig, action: Action) -> st
     if (outcome := await _of_person(context, board, action)) is not None:
         return outcome
     if action.kind is ActionKind.CARD_REMOVED:
-        await label_jobs.cancel_removed_card(context, board, action.card, action.name)
-        return "jobs_canceled"
+        return await label_jobs.cancel_removed_card(context, board, action)
     if action.kind is ActionKind.CARD_CHANGED and action.edited:
         return await edit_notices.notify_request_edited(context, action) or IGNORED
     return IGNORED
@@ -117,28 +116,26 @@ async def _check_card(
     context: BotContext, board: BoardConfig, action: Action, started: StartedEpisodes
 ) -> str:
     """Compare the labels of a card; at the rate limit, request a scan of the board instead."""
-    by = None
-    if action.kind is ActionKind.LABEL_ADDED and action.member:
-        by = await context.rt.people.actor(
-            Actor("trello", action.member, action.name or action.member)
-        )
+    added = {}
+    if action.kind is ActionKind.LABEL_ADDED and action.member not in ("", context.me.id):
+        by = await requesters.member_actor(context, action.member, action.name)
+        added[action.label] = by
     try:
-        new = await label_jobs.check_card(context, board, action.card)
+        new = await label_jobs.check_card(context, board, action.card, added)
     except Failure as error:
         if error.http_status != RATE_LIMITED:
             raise
-        board_scans.request_scan(context, board, action.card, action.label, by)
+        board_scans.request_scan(context, board, action.card, added)
         return SCAN_REQUESTED
-    started += [(board, episode, by if episode.label == action.label else None) for episode in new]
+    started += [(board, episode, added.get(episode.label)) for episode in new]
     return "episode_started" if new else "unchanged"
 
 
 async def _cancel_jobs(context: BotContext, board: BoardConfig, action: Action) -> str:
     """Cancel the jobs of a removed card; at the rate limit, leave that to the next poll."""
     try:
-        await label_jobs.cancel_removed_card(context, board, action.card, action.name)
+        return await label_jobs.cancel_removed_card(context, board, action)
     except Failure as error:
         if error.http_status != RATE_LIMITED:
             raise
         return LEFT_TO_POLL
-    return "jobs_canceled"

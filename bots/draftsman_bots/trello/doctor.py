@@ -125,9 +125,19 @@ async def _account(context: BotContext) -> AsyncIterator[Check]:
     if not await boards_of(context.rt).all():
         then = "draftsman boards add https://trello.com/b/…"
         yield Check("warn", "no board is watched, so no card creates a job", then)
+    if context.settings.is_open:
+        names = ", ".join(board.name for board in await boards_of(context.rt).all()) or "none yet"
+        rule = 'every member may start and cancel jobs ([trello] members = "may_submit")'
+        text = f"boards that are open, where {rule}: {names}"
+        yield Check("warn", text, "remove members to allow only people of the directory")
     if context.settings.callback_url is None:
         text = f"boards are polled every {context.settings.poll:g} s; callback_url is not set"
-        yield Check("ok", text)
+        if context.settings.is_open:
+            yield Check("ok", text)
+            return
+        text += ": polls do not say who added a label, so no label starts a job"
+        then = 'set [trello] callback_url, or members = "may_submit" (docs/trello.md)'
+        yield Check("warn", text, then)
         return
     boards = {board.board_id for board in await boards_of(context.rt).all()}
     for hook in await webhooks.list_webhooks(context):

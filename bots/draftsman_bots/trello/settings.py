@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Self
 
 from pydantic import Field, field_validator, model_validator
@@ -9,6 +10,15 @@ from pydantic import Field, field_validator, model_validator
 from draftsman.settings.addresses import Listen, address_of, web_address
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.section import ChannelSection, Section
+
+
+class BoardMembers(StrEnum):
+    """Who may start jobs with labels."""
+
+    PEOPLE = "people"
+    """People of the directory who may submit."""
+    MAY_SUBMIT = "may_submit"
+    """Every member of a watched board."""
 
 
 class TrelloSettings(ChannelSection):
@@ -30,6 +40,9 @@ class TrelloSettings(ChannelSection):
     ids."""
     queued_label: str = Field("draftsman: queued", min_length=1, max_length=256)
     """Name of the label that replaces them when the job exists."""
+    members: BoardMembers = BoardMembers.PEOPLE
+    """Who may start a job with a label, and cancel it with the card: people, who may submit jobs,
+    or may_submit: every member of a watched board. Only webhooks say who added a label."""
     callback_url: str | None = Field(None, examples=["https://draftsman.example.org/trello"])
     """URL of webhooks, exactly as Trello calls it. Unset: boards are only polled."""
     listen: Listen | None = Field(None, examples=["127.0.0.1:3001"])
@@ -58,6 +71,11 @@ class TrelloSettings(ChannelSection):
         if self.label.casefold() == self.queued_label.casefold():
             raise ValueError("label and queued_label must differ, because the second replaces it")
         return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every member of a watched board may start jobs."""
+        return self.members is BoardMembers.MAY_SUBMIT
 
     @property
     def address(self) -> tuple[str, int] | None:

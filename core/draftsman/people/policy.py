@@ -199,6 +199,11 @@ class Policy:
         if not {invoker, self.requester(invoker)} & {actor.voter, actor.name}:
             raise self._refusal(actor, verb)
 
+    def holders(self, verb: Verb) -> list[str]:
+        """Return the people with the role for an action."""
+        role = _ROLE[verb]
+        return sorted(name for name, person in self.people.items() if role in person.roles)
+
     def approvers(self, names: Sequence[str]) -> frozenset[str]:
         """Expand a list of people and groups to people."""
         people: set[str] = set()
@@ -300,7 +305,7 @@ class Policy:
     def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> NotPermitted:
         role = _ROLE[verb]
         hint = None
-        holders = sorted(name for name, person in self.people.items() if role in person.roles)
+        holders = self.holders(verb)
         if not self.people and self.owner is None:
             tail = "no people are configured"
             hint = CommandHint(

@@ -20,7 +20,7 @@ from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.identity import resolve_identity
 from draftsman_bots.trello.records.board import BoardConfig, LabelRule, card_subject_key
 from draftsman_bots.trello.records.service import boards_of
-from draftsman_bots.trello.settings import TrelloSettings
+from draftsman_bots.trello.settings import BoardMembers, TrelloSettings
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
 from draftsman_testing.trello import FakeTrello, Limits
@@ -78,6 +78,7 @@ async def working(
         token=unset,
         secret=unset,
         api_url=trello.api_url,
+        members=BoardMembers.MAY_SUBMIT,
         listen=f"127.0.0.1:{port}",
         callback_url=f"http://127.0.0.1:{port}/trello" if webhook else None,
     )

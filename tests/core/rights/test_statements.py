@@ -21,7 +21,7 @@ BOARDS: Final = {
     f"trello.{name}"
     for name in (
         "save", "remove", "webhook", "begin_episodes", "end_episodes", "end_removed_episode",
-        "baseline", "advance",
+        "name_member", "baseline", "advance",
         "settle", "end_swapped_episode",
     )
 }  # fmt: skip

@@ -22,7 +22,7 @@ CARD = "c" * 24
 LABEL = "a" * 24
 NOW: Final = datetime(2030, 1, 1, tzinfo=UTC)
 SEEN: Final = [LabelSighting(CARD, LABEL, NOW), LabelSighting("d" * 24, LABEL)]
-EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, EpisodeStage.PENDING, None)
+EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, EpisodeStage.PENDING, None, None, NOW)
 CONFIG: Final = BoardConfig(board_id=BOARD, name="Work", labels={LABEL: LabelRule(name="do")})
 ITEMS: Final = CardChecklist(CARD, MIDDLE, 1, LABEL, {"e" * 24: 1})
 DUE: Final = CardDueDate(CARD, BOARD, None, NOW, None)
@@ -37,6 +37,7 @@ CALLS: Final[dict[str, Call]] = {
     "trello.present": Call(lambda conn: trello.present(conn, BOARD)),
     "trello.present_on": Call(lambda conn: trello.present_on(conn, [CARD])),
     "trello.begin_episodes": Call(lambda conn: trello.begin_episodes(conn, BOARD, SEEN, NOW)),
+    "trello.name_member": Call(lambda conn: trello.name_member(conn, CARD, LABEL, "e" * 24)),
     "trello.end_episodes": Call(lambda conn: trello.end_episodes(conn, SEEN, NOW)),
     "trello.end_removed_episode": Call(
         lambda conn: trello.end_removed_episode(conn, CARD, LABEL, NOW)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import DraftsmanError, Failure
@@ -31,14 +33,15 @@ _log = logging.getLogger(__name__)
 
 
 def request_scan(
-    context: BotContext, board: BoardConfig, card: str, label: str = "", by: Actor | None = None
+    context: BotContext,
+    board: BoardConfig,
+    card: str,
+    added: Mapping[str, Actor] = MappingProxyType({}),
 ) -> None:
-    """Look for a card in a scan of its board soon; `by` is the person who put this label on."""
+    """Look for a card in a scan of its board soon; `added` has the people who added labels."""
     scans = context.scans
     id = board.board_id
-    labels = scans.requested.setdefault(id, {}).setdefault(card, {})
-    if by is not None:
-        labels[label] = by
+    scans.requested.setdefault(id, {}).setdefault(card, {}).update(added)
     if id not in scans.running:
         scans.running.add(id)
         context.background.spawn(_run(context, board))
@@ -69,7 +72,9 @@ async def _scan(context: BotContext, board: BoardConfig, requested: Requested) -
     began = await boards_of(context.rt).clock()
     cards = await board_reader.cards(context.trello, board.board_id)
     selected = {id: card for id, card in cards.items() if id in requested}
-    new, _ = await label_comparison.compare(context, board, selected, began)
+    new, _ = await label_comparison.compare(context, board, selected, began, requested)
+    for card in selected:
+        new += await label_jobs.named_episodes(context, card, requested[card])
     for episode in new:
         by = requested[episode.card].get(episode.label)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from draftsman_bots.trello.requests import label_jobs
 if TYPE_CHECKING:
     from trello import Card
 
-    from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.context import BotContext, Requested
 
 Labeled = set[tuple[str, str]]
 """Pairs of card and label."""
@@ -29,11 +30,16 @@ def labeled(board: BoardConfig, cards: dict[str, Card]) -> list[LabelSighting]:
 
 
 async def compare(
-    context: BotContext, board: BoardConfig, cards: dict[str, Card], began: datetime
+    context: BotContext,
+    board: BoardConfig,
+    cards: dict[str, Card],
+    began: datetime,
+    requested: Requested | None = None,
 ) -> tuple[list[Episode], Labeled]:
     """Record added and removed labels; return the new episodes and the labels recorded before.
 
-    `began` is the database's time before the cards were read.
+    `began` is the database's time before the cards were read, `requested` has the people who added
+    labels, as far as they are known.
     """
     boards = boards_of(context.rt)
     sightings = labeled(board, cards)
@@ -45,5 +51,11 @@ async def compare(
         if card in cards and label not in cards[card].idLabels
     ]
     await boards.end_episodes(removed, began)
-    new = [sighting for sighting in sightings if (sighting.card, sighting.label) not in recorded]
+    added = requested or {}
+    new = [
+        replace(sighting, by=by.id) if by is not None else sighting
+        for sighting in sightings
+        if (sighting.card, sighting.label) not in recorded
+        for by in [added.get(sighting.card, {}).get(sighting.label)]
+    ]
     return await boards.begin_episodes(board.board_id, new, began), recorded

@@ -152,16 +152,23 @@ class EpisodeStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LabelSighting:
-    """An observed label on a card, or its absence; `at` is the card's last activity in Trello."""
+    """An observed label on a card, or its absence.
+
+    `at` is the card's last activity in Trello, `by` the member who added the label, if known.
+    """
 
     card: str
     label: str
     at: datetime | None = None
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """The time of a label on a card, from its first observation after an absence."""
+    """The time of a label on a card, from its first observation after an absence.
+
+    `added_by` is the id of the member who added it, None while it is not known.
+    """
 
     card: str
     label: str
@@ -170,6 +177,8 @@ class Episode:
     present: bool
     stage: EpisodeStage
     job: int | None
+    added_by: str | None
+    seen_at: datetime
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stage", EpisodeStage(self.stage))  # a row has text

@@ -74,6 +74,8 @@ class TrelloBoards(NamedLease):
                 episodes += await store.begin_episodes(conn, board, batch, began)
         return episodes
 
+    name_member = on_connection(store.name_member)
+
     async def end_episodes(self, sightings: Sequence[LabelSighting], began: datetime) -> int:
         """Record that labels are absent; return the number of episodes that end."""
         count = 0

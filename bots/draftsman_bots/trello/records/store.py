@@ -82,7 +82,14 @@ async def begin_episodes(
 ) -> list[Episode]:
     """Begin episodes of present labels; return those that began."""
     params = _arrays(sightings) | {"board": board, "began": began}
+    params["bys"] = [sighting.by or None for sighting in sightings]
     return await fetch_all(conn, _Q["begin_episodes"], params, Episode)
+
+
+async def name_member(conn: Connection, card: str, label: str, member: str) -> Episode | None:
+    """Record who added a label; None where its episode has a member, or is none."""
+    params = {"card": card, "label": label, "member": member}
+    return await fetch_one(conn, _Q["name_member"], params, Episode)
 
 
 async def end_episodes(

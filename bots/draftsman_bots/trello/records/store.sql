@@ -58,16 +58,26 @@ SELECT card, label FROM draftsman.trello_labels WHERE card = ANY (%(cards)s::tex
 -- order of the key, so that two concurrent observers wait for each other, and the second finds it
 -- done.
 -- name: begin_episodes
-INSERT INTO draftsman.trello_labels AS l (card, label, board, episode, present, stage, changed_at)
-SELECT w.card, w.label, %(board)s, 1, true, 'pending', greatest(%(began)s::timestamptz, w.at)
-  FROM unnest(%(cards)s::text[], %(labels)s::text[], %(ats)s::timestamptz[]) AS w (card, label, at)
+INSERT INTO draftsman.trello_labels AS l (card, label, board, episode, present, stage, added_by,
+                                          changed_at)
+SELECT w.card, w.label, %(board)s, 1, true, 'pending', w.by,
+       greatest(%(began)s::timestamptz, w.at)
+  FROM unnest(%(cards)s::text[], %(labels)s::text[], %(ats)s::timestamptz[], %(bys)s::text[])
+       AS w (card, label, at, by)
  ORDER BY w.card, w.label
     ON CONFLICT (card, label)
        DO UPDATE SET episode = l.episode + 1, present = true, stage = 'pending', job = NULL,
-                     board = excluded.board, seen_at = draftsman.now(),
+                     added_by = excluded.added_by, board = excluded.board, seen_at = draftsman.now(),
                      changed_at = greatest(l.changed_at, excluded.changed_at)
      WHERE NOT l.present AND l.seen_at < %(began)s::timestamptz
-RETURNING card, label, board, episode, present, stage, job
+RETURNING card, label, board, episode, present, stage, job, added_by, seen_at
+
+-- A webhook names the member of an episode that began without one.
+-- name: name_member
+UPDATE draftsman.trello_labels
+   SET added_by = %(member)s
+ WHERE card = %(card)s AND label = %(label)s AND stage = 'pending' AND added_by IS NULL
+RETURNING card, label, board, episode, present, stage, job, added_by, seen_at
 
 -- Labels that a poll since `began` found absent. Locked in the order of the key.
 -- name: end_episodes
@@ -121,14 +131,14 @@ UPDATE draftsman.trello_poll_cursors
  WHERE board = %(board)s
 
 -- name: due
-SELECT card, label, board, episode, present, stage, job
+SELECT card, label, board, episode, present, stage, job, added_by, seen_at
   FROM draftsman.trello_labels
  WHERE board = %(board)s AND stage <> 'done'
  ORDER BY seen_at
  LIMIT %(limit)s
 
 -- name: due_on
-SELECT card, label, board, episode, present, stage, job
+SELECT card, label, board, episode, present, stage, job, added_by, seen_at
   FROM draftsman.trello_labels
  WHERE card = %(card)s AND stage <> 'done'
  ORDER BY label

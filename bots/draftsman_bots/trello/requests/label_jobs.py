@@ -7,9 +7,10 @@ unfinished episode.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.actions.action import Call
@@ -26,9 +27,9 @@ from draftsman.errors import (
 )
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
-from draftsman.people.actor import Actor
 from draftsman.text import first_line
 from draftsman_bots.trello.boards import board_reader
+from draftsman_bots.trello.deliveries.error_text import error_text
 from draftsman_bots.trello.ids import card_target
 from draftsman_bots.trello.records.board import (
     BoardConfig,
@@ -39,32 +40,22 @@ from draftsman_bots.trello.records.board import (
     card_subject_key,
 )
 from draftsman_bots.trello.records.service import boards_of
-from draftsman_bots.trello.requests import attachments, card_ticket, template_jobs
+from draftsman_bots.trello.requests import attachments, card_ticket, requesters, template_jobs
+from draftsman_bots.trello.requests.refusals import LabelRefused, comment_once
 from draftsman_bots.trello.transport.cards import parse_card, read_card
 
 if TYPE_CHECKING:
     from trello import Card
 
     from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.people.actor import Actor
+    from draftsman_bots.trello.actions import Action
     from draftsman_bots.trello.context import BotContext
 
 
 GONE_STATUSES: Final = (404, 410)
 _log = logging.getLogger(__name__)
 Json = dict[str, Any]
-
-
-def board_actor(board: BoardConfig) -> Actor:
-    """Return the actor for an action without a known member.
-
-    Members of a watched board may submit jobs, and cancel them with the card.
-    """
-    return Actor(
-        "trello",
-        f"board:{board.board_id}",
-        board.name,
-        roles=frozenset({"invoker", "operator"}),
-    )
 
 
 def is_on_board(board: BoardConfig, card: Card) -> bool:
@@ -86,8 +77,16 @@ async def fetch(context: BotContext, card: str) -> Card | None:
         raise
 
 
-async def check_card(context: BotContext, board: BoardConfig, card: str) -> list[Episode]:
-    """Compare a card's labels with the recorded labels; return new episodes. Raises Failure."""
+async def check_card(
+    context: BotContext,
+    board: BoardConfig,
+    card: str,
+    added: Mapping[str, Actor] = MappingProxyType({}),
+) -> list[Episode]:
+    """Compare a card's labels with the recorded labels; return new episodes. Raises Failure.
+
+    `added` has the people who added labels, as far as they are known.
+    """
     began = await boards_of(context.rt).clock()
     current = await fetch(context, card)
     if current is None:
@@ -100,8 +99,23 @@ async def check_card(context: BotContext, board: BoardConfig, card: str) -> list
     if not is_on_board(board, current):
         return []
     new_labels = (board.labels.keys() & labels) - recorded
-    new = [LabelSighting(card, label, at) for label in sorted(new_labels)]
-    return await boards_of(context.rt).begin_episodes(board.board_id, new, began)
+    new = [LabelSighting(card, label, at, _member(added, label)) for label in sorted(new_labels)]
+    episodes = await boards_of(context.rt).begin_episodes(board.board_id, new, began)
+    return episodes + await named_episodes(context, card, added)
+
+
+async def named_episodes(
+    context: BotContext, card: str, added: Mapping[str, Actor]
+) -> list[Episode]:
+    """Record who added the labels of episodes that began without a member; return those."""
+    named = [
+        await boards_of(context.rt).name_member(card, label, by.id) for label, by in added.items()
+    ]
+    return [episode for episode in named if episode is not None]
+
+
+def _member(added: Mapping[str, Actor], label: str) -> str:
+    return added[label].id if label in added else ""
 
 
 async def process_episode(
@@ -120,8 +134,11 @@ async def process_episode(
 async def _continue(
     context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
 ) -> None:
-    if episode.stage is EpisodeStage.PENDING and not await _submit_job(context, board, episode, by):
-        return
+    if episode.stage is EpisodeStage.PENDING:
+        if await requesters.waits_for_webhook(context, episode):
+            return
+        if not await _submit_job(context, board, episode, by):
+            return
     was_removed = await _change_labels(context, board, episode, _swap(context, board, episode))
     if was_removed is None:
         return
@@ -147,25 +164,45 @@ async def _change_labels(
     return removed
 
 
-async def cancel_removed_card(
-    context: BotContext, board: BoardConfig, card: str, member_name: str
-) -> None:
-    """Cancel the jobs of a card if it is still archived or deleted. Raises Failure."""
+async def cancel_removed_card(context: BotContext, board: BoardConfig, action: Action) -> str:
+    """Cancel the jobs of a card if it is still archived or deleted; return the outcome.
+
+    The member needs the permission to cancel them, unless the boards are open. Raises Failure.
+    """
+    card = action.card
     numbers = sorted({copy.job for copy in await context.rt.threads.place("trello", card)})
     if not numbers:
-        return
+        return "ignored"
     current = await fetch(context, card)
     if current is not None and not current.closed:
-        return
+        return "outdated"
+    actor = await requesters.member_actor(context, action.member, action.name)
+    if context.settings.is_open:
+        actor = requesters.board_actor(board)
+    outcome = "jobs_canceled"
     change = "deleted" if current is None else "archived"
-    reason = f"its card was {change}" + (f" by {member_name}" if member_name else "")
+    reason = f"its card was {change}" + (f" by {action.name}" if action.name else "")
     for number in numbers:
         job = await context.rt.read_model.job(number)
         if job.subject_key == card_subject_key(card) and job.status not in TERMINAL:
             try:
-                await cancel(Call(context.rt, board_actor(board)), number, reason)
+                await cancel(Call(context.rt, actor), number, reason)
             except Refused as error:
                 _log.info("D-%s: %s", number, error)
+                outcome = "rejected"
+                if current is not None:  # nothing can be written on a deleted card
+                    await _notify_not_canceled(context, action, job.number, error)
+    return outcome
+
+
+async def _notify_not_canceled(
+    context: BotContext, action: Action, job: int, error: Refused
+) -> None:
+    """Reply, once per job and member, that the job of an archived card continues."""
+    text = f"The job continues although its card was archived: {error_text(error)}"
+    at = parse(card_target(action.card))
+    key = f"not_canceled:{action.member}"
+    await context.rt.outbox.notice(job, key, text, at=at, names_job=True)
 
 
 async def _submit_job(
@@ -184,9 +221,10 @@ async def _submit_job(
         )
         return False
     try:
-        submitted = await _submit(context, board, episode, card, by)
-    except template_jobs.MissingParameters as error:
-        await template_jobs.ask_once(context, episode, card, error.comment)
+        actor = await requesters.requester(context, board, episode, by)
+        submitted = await _submit(context, board, episode, card, actor)
+    except LabelRefused as error:
+        await comment_once(context, card, error.comment, error.once)
         await _change_labels(context, board, episode, _remove_label(context, episode))
         return False
     except (UsageError, NotFound) as error:
@@ -212,7 +250,7 @@ async def _fetch_full_card(context: BotContext, episode: Episode) -> Json | None
 
 
 async def _submit(
-    context: BotContext, board: BoardConfig, episode: Episode, card: Json, by: Actor | None
+    context: BotContext, board: BoardConfig, episode: Episode, card: Json, actor: Actor
 ) -> SubmittedJob | None:
     """Submit the job; return None if it exists already with an earlier version of the card."""
     rule = board.labels[episode.label]
@@ -223,8 +261,6 @@ async def _submit(
         request = await _card_request(context, episode, rule, ticket)
     files = attachments.file_refs(card, context.me.id)
     request = request.model_copy(update={"attachments": files})
-    may_invoke = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
-    actor = by if by is not None and may_invoke else board_actor(board)
     try:
         submitted = (await submit(Call(context.rt, actor), request)).value
     except IdempotencyConflict:

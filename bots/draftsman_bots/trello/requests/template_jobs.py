@@ -6,15 +6,13 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
-from uuid import NAMESPACE_URL, uuid5
 
 from draftsman.errors import InvalidParameters, UsageError
 from draftsman.jobs.job import AGENT_TYPE
-from draftsman_bots.json_fields import mapping, objects, string
 from draftsman_bots.trello.deliveries import markdown
 from draftsman_bots.trello.ids import card_target
 from draftsman_bots.trello.records.board import card_subject_key
-from draftsman_bots.trello.requests import card_ticket
+from draftsman_bots.trello.requests.refusals import LabelRefused
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Invocation
@@ -93,20 +91,12 @@ MAX_ASKED: Final = 30
 """Parameters that a comment names."""
 
 
-class MissingParameters(UsageError):
-    """The card lacks valid parameters of a template; `comment` asks for them."""
-
-    def __init__(self, message: str, comment: str) -> None:
-        super().__init__(message)
-        self.comment = comment
-
-
 async def template_request(
     context: BotContext, episode: Episode, template_name: str, ticket: dict[str, Any]
 ) -> Invocation:
     """Return the request of a template for a card.
 
-    Raises MissingParameters; NotFound and UsageError if the template cannot be used.
+    Raises LabelRefused; NotFound and UsageError if the template cannot be used.
     """
     templates = context.rt.templates
     template = await templates.get(template_name)
@@ -134,7 +124,7 @@ async def template_request(
             if not problems:
                 raise UsageError(str(error)) from None
     if problems:
-        raise _missing(template_name, definition, problems)
+        raise _missing(episode, template_name, definition, problems)
     if request.type != AGENT_TYPE:
         return request
     content = ticket | {"label": episode.label}
@@ -143,40 +133,13 @@ async def template_request(
     return request.model_copy(update={"payload": payload, "labels": labels})
 
 
-async def ask_once(
-    context: BotContext, episode: Episode, card: Mapping[str, Any], comment: str
-) -> None:
-    """Write the comment unless it is on the card, once for each episode. Raises Failure.
-
-    Of the comments of two processes at the same time, the first stays.
-    """
-    marker = str(uuid5(NAMESPACE_URL, f"draftsman:parameters:{episode.key}"))
-    if _comments(card, marker):
-        return
-    trello = context.trello
-    text = markdown.with_marker(comment, marker)
-    written = mapping(await trello.write(trello.card(episode.card).comment, text))
-    comments = _comments(await card_ticket.fetch_card(trello, episode.card), marker)
-    comment_id = string(written, "id")
-    if comment_id in comments and comment_id != comments[0]:
-        await trello.write(trello.card(episode.card).delete_comment, {"id": comment_id})
-
-
-def _comments(card: Mapping[str, Any], marker: str) -> list[str]:
-    """Return the ids of the comments with a marker, oldest first."""
-    return [
-        string(action, "id")
-        for action in reversed(objects(card, "actions"))
-        if markdown.marker_of(string(action.get("data"), "text")) == marker
-    ]
-
-
 def _missing(
-    template: str, definition: TemplateDefinition, problems: Mapping[str, str]
-) -> MissingParameters:
+    episode: Episode, template: str, definition: TemplateDefinition, problems: Mapping[str, str]
+) -> LabelRefused:
     names = ", ".join(problems)
     text = f"template {template} lacks valid parameters: {names}"
-    return MissingParameters(text, missing_comment(template, definition, problems))
+    comment = missing_comment(template, definition, problems)
+    return LabelRefused(text, comment, f"parameters:{episode.key}")
 
 
 def missing_comment(

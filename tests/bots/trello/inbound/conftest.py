@@ -1,4 +1,7 @@
-"""Fixtures of the Trello bot with a real database and a fake Trello."""
+"""Fixtures of the Trello bot with a real database and a fake Trello.
+
+Boards are open, as most tests are not about who starts a job; see test_strangers.py.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.records.board import BoardConfig, LabelRule
 from draftsman_bots.trello.records.service import boards_of
-from draftsman_bots.trello.settings import TrelloSettings
+from draftsman_bots.trello.settings import BoardMembers, TrelloSettings
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
 from draftsman_testing.factories import QUESTION, Factory
@@ -55,7 +58,12 @@ class TrelloBotHarness:
         self.ice = trello.list(self.board, "Ice")
         self.label = trello.label(self.board, "draftsman")
         self.queued = trello.label(self.board, "draftsman: queued", "blue")
-        settings = TrelloSettings(key=UNSET_SECRET, token=UNSET_SECRET, api_url=trello.api_url)
+        settings = TrelloSettings(
+            key=UNSET_SECRET,
+            token=UNSET_SECRET,
+            api_url=trello.api_url,
+            members=BoardMembers.MAY_SUBMIT,
+        )
         tokens = Credentials(trello.key, trello.token, trello.secret)
         self.context = BotContext(rt, settings, connect(settings, tokens, timeout=10))
         self.poller = Poller(self.context, 15.0)

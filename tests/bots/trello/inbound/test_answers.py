@@ -12,7 +12,7 @@ from draftsman.questions.question import QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman_bots.trello.deliveries.markdown import with_marker
-from draftsman_bots.trello.requests.label_jobs import board_actor
+from draftsman_bots.trello.requests.requesters import board_actor
 from draftsman_testing.factories import GATE, QUESTION
 from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join

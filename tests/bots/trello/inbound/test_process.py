@@ -36,6 +36,7 @@ def configured(installation: Installation, trello: FakeTrello, **more: Any) -> d
     installation.configure(
         trello__api_url=trello.api_url,
         trello__poll=1,
+        trello__members="may_submit",
         **{f"trello__{key}": value for key, value in more.items()},
     )
     with installation.config.open("a") as config:

@@ -10,7 +10,7 @@ import pytest
 from draftsman.schedules.template import define
 from draftsman_bots.trello.records.board import LabelRule
 from draftsman_bots.trello.records.service import boards_of
-from draftsman_bots.trello.requests import template_jobs
+from draftsman_bots.trello.requests import refusals
 from draftsman_testing.trello import FakeTrello, Fault, error
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 
@@ -148,7 +148,8 @@ async def test_of_two_comments_at_once_the_first_stays(
     )
     assert episode is not None
     for _ in range(2):
-        await template_jobs.ask_once(bench.context, episode, {}, "Which package?")
+        unread = {"id": card}
+        await refusals.comment_once(bench.context, unread, "Which package?", episode.key)
     assert len(comments(trello, card)) == 1
 
 

@@ -25,6 +25,7 @@ LABELS: Final = [
     ({"card": "''"}, "trello_labels_card_check"),
     ({"label": "''"}, "trello_labels_label_check"),
     ({"episode": "-1"}, "trello_labels_episode_check"),
+    ({"added_by": "''"}, "trello_labels_added_by_check"),
     ({"stage": "'begun'"}, "trello_labels_stage_check"),
     ({"episode": "0", "stage": "'pending'"}, "trello_labels_baseline"),
     ({"present": "false", "stage": "'pending'"}, "trello_labels_absent"),

@@ -410,6 +410,23 @@ async def test_doctor_compares_the_webhook_with_the_configuration(
     assert any("callback_url is not set" in text for _, text in await _trello(board.cli))
 
 
+async def test_open_boards_are_named_and_polls_alone_start_no_job(
+    board: CliBoard, trello: FakeTrello
+) -> None:
+    await board.added()
+    polled = "boards are polled every 15 s; callback_url is not set"
+    warning = f"{polled}: polls do not say who added a label, so no label starts a job"
+    assert ("warn", warning) in await _trello(board.cli)
+    board.configure(members="may_submit")
+    checks = await _trello(board.cli)
+    members = 'every member may start and cancel jobs ([trello] members = "may_submit")'
+    assert ("warn", f"boards that are open, where {members}: Work") in checks
+    assert ("ok", polled) in checks
+    board.configure(members="anybody")
+    done = await board.cli("doctor")
+    assert "trello.members" in done.out + done.err
+
+
 async def test_an_unreachable_trello_hides_no_other_check(
     board: CliBoard, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
