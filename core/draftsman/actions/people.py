@@ -40,7 +40,10 @@ def parse_account(text: str) -> Account:
     """Parse `CHANNEL:ID`; raises UsageError."""
     channel, _, id = text.partition(":")
     if not id or not CHANNEL_NAME.fullmatch(channel):
-        raise UsageError(f"{text[:60]!r}: use CHANNEL:ID, as draftsman people list shows accounts")
+        raise UsageError(
+            f"{text[:60]!r}: use CHANNEL:ID",
+            hint=CommandHint("people list", lead="for the accounts"),
+        )
     return channel, id.casefold() if channel == "forge" else id
 
 
@@ -228,7 +231,7 @@ async def removed_person(call: Call, name: str, **_: object) -> Subject:
     """Return the changes of a removal; raises NotFound."""
     stored = await stored_directory(call.rt)
     if name not in stored.people:
-        raise NotFound(f"unknown person {name!r}; see: draftsman people list")
+        raise NotFound(f"unknown person {name!r}", hint=CommandHint("people list", lead="see"))
     return _subject(await changes_of(call, stored.without_person(name)), f"person {name}")
 
 

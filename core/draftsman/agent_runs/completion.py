@@ -135,7 +135,7 @@ class WorkCompletion:
         paths = ", ".join(snapshot.refused)
         error = git_failure(
             f"the work has files that cannot be recorded: {paths}; remove or rename them and retry"
-            f" the job, or take the rest of the work with draftsman diff {self.run.job.name}",
+            " the job; its patch has the rest of the work",
             "tree",
         )
         await self.plan.iteration.finish(self.run, "error", error=str(error)[:500])

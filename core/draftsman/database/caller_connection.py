@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -45,10 +43,8 @@ class _Blocking:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    @asynccontextmanager
-    async def cursor(self, *, row_factory: Any) -> AsyncIterator[_BlockingCursor]:
-        with self._connection.cursor(row_factory=row_factory) as cursor:
-            yield _BlockingCursor(cursor)
+    def cursor(self, *, row_factory: Any) -> _BlockingCursor:
+        return _BlockingCursor(self._connection.cursor(row_factory=row_factory))
 
     async def execute(self, query: Any, params: Any = None) -> psycopg.Cursor[Any]:
         return await asyncio.to_thread(self._connection.execute, query, params)
@@ -58,8 +54,15 @@ class _BlockingCursor:
     def __init__(self, cursor: psycopg.Cursor[Any]) -> None:
         self._cursor = cursor
 
-    async def execute(self, query: Any, params: Any = None) -> None:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._cursor.close()
+
+    async def execute(self, query: Any, params: Any = None) -> Self:
         await asyncio.to_thread(self._cursor.execute, query, params)
+        return self
 
     async def fetchall(self) -> list[Any]:
         return self._cursor.fetchall()

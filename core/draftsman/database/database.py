@@ -35,7 +35,7 @@ from draftsman.database.direct_connection import (
     has_start_up_options,
     refuses_options,
 )
-from draftsman.database.named_queries import load
+from draftsman.database.named_queries import VISIBLE_REPOS, load
 from draftsman.database.pooler_connection import PoolerConnection
 from draftsman.database.sentences import refusal, with_sentences
 from draftsman.database.session_settings import (
@@ -564,7 +564,12 @@ async def rows(
 async def _run(
     conn: Connection, factory: AsyncRowFactory[T], query: LiteralString, params: Params | None
 ) -> psycopg.AsyncCursor[T]:
-    """Run the statement; return the cursor with all its rows, which nobody needs to close."""
+    """Run the statement; return the cursor with all its rows, which nobody needs to close.
+
+    A connection of a caller has no viewer, so all is visible to it.
+    """
+    if not isinstance(conn, DatabaseConnection) and f"%({VISIBLE_REPOS})s" in query:
+        params = {VISIBLE_REPOS: None, **(params or {})}
     return await conn.cursor(row_factory=factory).execute(query, params)
 
 

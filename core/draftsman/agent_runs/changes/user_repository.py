@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from draftsman.errors import Refused, UsageError
+from draftsman.errors import CommandHint, OptionHint, Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.repos.repo_url import parse
 
@@ -171,7 +171,8 @@ def fetch(repository: UserRepository, work: PublishedWork) -> str:
         commit = repository.git("rev-parse", "FETCH_HEAD")
     if repository.commit_of(work.commit) is None or not repository.is_ancestor(work.commit, commit):
         text = f"{work.branch} of {work.source} does not have the commit {work.commit[:12]}"
-        raise Refused(f"{text} of {work.job}; to use its changes: draftsman apply {work.job}")
+        hint = CommandHint("apply", work.job, lead="to use its changes")
+        raise Refused(f"{text} of {work.job}", hint=hint)
     if source is not None and repository.attempt("merge-base", "HEAD", commit).returncode == 1:
         text = f"{repository.top} has no commit in common with {work.source}"
         raise Refused(f"{text}; use a clone of that repository")
@@ -187,7 +188,7 @@ def set_branch(repository: UserRepository, work: PublishedWork, commit: str) -> 
         return  # with commits of the person on top
     elif not repository.is_ancestor(existing, commit):
         text = f"your branch {work.branch} has other commits ({existing[:12]})"
-        raise Refused(f"{text}; rename it, or use --detach")
+        raise Refused(text, hint=OptionHint("detach", lead="rename it, or use"))
     elif repository.attempt("symbolic-ref", "--short", "-q", "HEAD").stdout.decode().strip() == (
         work.branch
     ):
@@ -208,7 +209,8 @@ def existing_tree(
         return None
     if worktree and folder != repository.top and path in (None, folder):
         return UserRepository(folder)
-    raise Refused(f"{branch} is already checked out in {folder}; go there, or use --detach")
+    text = f"{branch} is already checked out in {folder}"
+    raise Refused(text, hint=OptionHint("detach", lead="go there, or use"))
 
 
 def check_out(

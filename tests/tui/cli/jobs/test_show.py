@@ -31,11 +31,10 @@ async def test_a_job_with_a_history_is_shown_completely(
     await make.answer(work.number, "red", people.ben)
     work = await make.running(work.number)
     await rt.checkpoints.artifact(work.lease, "report.json", "report", b"{}")
-    data = {"pr_url": "https://git.example/pr/7", "log": "/root/x.log"}
-    await rt.checkpoints.pull_request(work.lease, data["pr_url"])
-    await rt.settlement.outcome(
-        work, Done({"summary": "all well", "files_changed": 2, "data": data})
-    )
+    url = "https://git.example/pr/7"
+    await rt.checkpoints.pull_request(work.lease, url)
+    result = {"summary": "all well", "files_changed": 2, "pr_url": url}
+    await rt.settlement.outcome(work, Done(result | {"data": {"log": "/root/x.log"}}))
     done = await cli("show", work.name)
     assert done.code == 0
     for text in (
