@@ -5,6 +5,7 @@ python -m tests.docs.attacks
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -14,36 +15,17 @@ from tests.attacks.catalog import CATALOG, OPEN, Attack, Surface
 from tests.docs.pages import DOCS, filled
 
 PAGE: Final = DOCS / "attacks.md"
-FOLDER: Final = Path(__file__).resolve().parents[1] / "attacks"
-OTHERS: Final = (
-    "tests.bots.trello.inbound.test_strangers",
-    "tests.core.agent_runs.clones.test_workspace",
-    "tests.core.agent_runs.test_job_budget",
-    "tests.core.agent_runs.test_profile_limits",
-    "tests.core.forges.test_untrusted_text",
-    "tests.core.formats.test_secret_formats",
-    "tests.core.agent_runs.test_pull_requests",
-    "tests.core.agent_runs.test_run_socket",
-    "tests.core.agent_runs.test_start_message",
-    "tests.core.sandbox.gateway.test_allowed_requests",
-    "tests.core.sandbox.gateway.test_bills",
-    "tests.core.sandbox.network_proxy.test_proxy_server",
-    "tests.core.sandbox.network_proxy.test_network_runs",
-    *(
-        f"tests.soak.soak_{name}"
-        for name in ("acp_agents", "claude_config", "codex", "opencode", "attacks")
-    ),
-)
-"""Other modules with attacks."""
+TESTS: Final = Path(__file__).resolve().parents[1]
+REGISTERS: Final = re.compile(r"^from tests\.attacks\.catalog import \(?.*\battack\b", re.MULTILINE)
+"""The import of a module with attacks."""
 _EFFECT: Final = {True: "**yes**", False: "no", None: ""}
 
 
 def catalog() -> list[Attack]:
     """Return every registered attack, by surface and then in the order of the files."""
-    for file in sorted(FOLDER.glob("test_*.py")):
-        import_module(f"tests.attacks.{file.stem}")
-    for name in OTHERS:
-        import_module(name)
+    for file in sorted(TESTS.rglob("*.py")):
+        if REGISTERS.search(file.read_text(encoding="utf-8")):
+            import_module(".".join(file.relative_to(TESTS.parent).with_suffix("").parts))
     surfaces = get_args(Surface)
     return sorted(CATALOG, key=lambda attack: (surfaces.index(attack.surface), attack.test))
 
