@@ -56,7 +56,8 @@ FORGED: Final[dict[str, tuple[str, dict[str, str], str]]] = {
     "a hook": ("pytest", {"conftest.py": HOOK}, ONLY.format("conftest.py")),
     "a module that pytest imports": (
         "pytest",
-        {"tests/pygments.py": "x = 1\n", "pay.py": BASE["pay.py"] + "\n"},
+        # a name without a specification must not end the search for the others
+        {"__main__.py": "", "tests/pygments.py": "x = 1\n", "pay.py": BASE["pay.py"] + "\n"},
         HIDES.format("tests/pygments.py"),
     ),
     "an exit in the code": (

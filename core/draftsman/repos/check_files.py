@@ -388,9 +388,9 @@ def module_of(command: Sequence[str]) -> str | None:
 
 
 def interpreters(profile: RepoProfile) -> list[str]:
-    """Return the interpreters of Python that the commands use, `python3` without any."""
+    """Return the interpreters of Python that the commands use."""
     programs = [command[0] for command in commands_of(profile) if _is_interpreter(command, PYTHON)]
-    return list(dict.fromkeys(programs or ["python3"]))
+    return list(dict.fromkeys(programs))
 
 
 def _script(command: Sequence[str]) -> str | None:

@@ -35,7 +35,10 @@ from importlib.util import find_spec
 from os.path import realpath
 tree = realpath(sys.argv[1]) + "/"
 for name in sys.argv[2:]:
-    spec = find_spec(name)
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
     if spec is None or spec.origin in ("built-in", "frozen"):
         continue
     places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
@@ -108,7 +111,10 @@ async def _scripts(base: CommitTree, profile: RepoProfile) -> set[str]:
 async def _hiding_files(
     work: CommittedWork, clone: FreshClone, changes: Sequence[ChangedFile]
 ) -> list[str]:
-    """Return the added files that a command finds in place of a module of its own."""
+    """Return the added files that a command finds in place of a module of its own.
+
+    All new modules count if an interpreter of the commands cannot say which it has.
+    """
     profile = work.saved.profile
     hiding = hidden_libraries(changes, profile)
     added = new_modules(changes, ())
@@ -117,11 +123,14 @@ async def _hiding_files(
     tree = await work.workspace.tree(work.snapshot.commit)
     modules = new_modules(changes, packages=tree.folders_with("__init__.py"))
     hidden = set(modules) if len(modules) > MAX_MODULES else set[str]()
-    for program in interpreters(profile) if modules and not hidden else ():
+    used = interpreters(profile)
+    programs = (used or ["python3"]) if modules and not hidden else []
+    for program in programs:
         root = clone.workspace.sandbox_path
         find = (program, "-I", "-c", FIND_MODULES, root, *sorted(modules))
         result = await clone.run(CommandSettings(name="modules", command=find))
-        if result.passed:
-            names = set(modules) if "bytes omitted" in result.output else result.output.split()
-            hidden.update(names)
+        if result.passed and "bytes omitted" not in result.output:
+            hidden.update(result.output.split())
+        elif program in used:
+            hidden.update(modules)
     return hiding + [path for name in sorted(hidden & modules.keys()) for path in modules[name]]
