@@ -8,6 +8,7 @@ from typing import Any
 from draftsman.agent_runs.policies.code_owners import ApprovalGroup
 from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
 from draftsman.agent_runs.policy_check import PolicyCheck, approvals_of
+from draftsman.agent_runs.validation.commands import CommandResult
 from draftsman.agent_runs.validation.validation import Validation
 from draftsman.settings.policies import PolicySettings
 
@@ -63,3 +64,14 @@ def test_many_findings_are_listed_in_the_context() -> None:
     (approval,) = approvals_of(check(ApprovalGroup(many)), BRANCH, Validation())
     assert approval.text.endswith("…")
     assert (approval.context or "").splitlines()[-1] == f"migrations: migrations/{'x' * 190}8"
+
+
+def test_tests_that_only_the_check_files_of_the_work_add_count_for_nothing() -> None:
+    def ran(tests: int) -> CommandResult:
+        return CommandResult("tests", "pytest", exit_code=0, seconds=1, output="", tests=tests)
+
+    validation = Validation(commands=(ran(5),), base_checks=(ran(1),), base_tests={"tests": 5})
+    assert validation.fewer_tests == ["tests (5, now 1)"]
+    both = Validation(commands=(ran(1),), base_checks=(ran(1),), base_tests={"tests": 5})
+    assert both.fewer_tests == ["tests (5, now 1)"]
+    assert Validation(commands=(ran(5),), base_tests={"tests": 5}).fewer_tests == []

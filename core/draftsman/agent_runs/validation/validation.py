@@ -50,12 +50,16 @@ class Validation:
 
     @property
     def fewer_tests(self) -> list[str]:
-        """Commands whose reports have fewer tests than on the base: `tests (118, now 3)`."""
-        return [
+        """Commands whose reports have fewer tests than on the base: `tests (118, now 3)`.
+
+        The check files of the work may add tests that hide those which do not run any more.
+        """
+        fewer = [
             f"{result.name} ({self.base_tests[result.name]:,}, now {result.tests:,})"
-            for result in self.commands
+            for result in (*self.commands, *self.base_checks)
             if result.tests is not None and result.tests < self.base_tests.get(result.name, 0)
         ]
+        return list(dict.fromkeys(fewer))
 
     @property
     def outcome(self) -> str:
