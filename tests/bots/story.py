@@ -7,6 +7,9 @@ from typing import Final
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.amber import AmberSnapshotExtension
+from syrupy.location import PyTestLocation
+from syrupy.types import SnapshotIndex
 
 from draftsman_testing.channel.conversation_contract import ConversationContract
 
@@ -19,12 +22,20 @@ CHANGING: Final = {
 """Patterns of what differs from run to run, and their names."""
 
 
+class OneTranscript(AmberSnapshotExtension):
+    """One accepted transcript for all parameters of a test: each kind of forge says the same."""
+
+    @classmethod
+    def get_snapshot_name(cls, *, test_location: PyTestLocation, index: SnapshotIndex = 0) -> str:
+        return f"{test_location.classname}.{test_location.methodname}"
+
+
 class ToldConversation(ConversationContract):
     """The contract of conversations, and the words of its story: `make wording` accepts them."""
 
     @pytest.fixture(autouse=True)
     def _accepted(self, snapshot: SnapshotAssertion) -> None:
-        self._snapshot = snapshot
+        self._snapshot = snapshot.use_extension(OneTranscript)
 
     def check_transcript(self, transcript: str) -> None:
         for pattern, name in CHANGING.items():
