@@ -220,6 +220,8 @@ class Snapshot:
     files_changed: int
     insertions: int
     deletions: int
+    parents: tuple[str, ...] = ()
+    """The parents of the commit that differ from its base, as of the workspace."""
     skipped: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     """Paths of the work that it does not have, with the reason: of `skipped` those with files."""
@@ -451,7 +453,7 @@ class Workspace:
         commit = await self._commit(tree, message)
         await self._set_ref("work", commit)
         counts = await self._count(commit)
-        return Snapshot(commit, tree, self.base_sha, *counts)
+        return Snapshot(commit, tree, self.base_sha, *counts, parents=self.parents)
 
     async def store_home(self, paths: Sequence[str]) -> None:
         """Store files of the home, for the next `bundle`; raises Failure `home_files`."""
