@@ -482,6 +482,18 @@ class Workspace:
         if self.sandbox is not None and self.sandbox.uid is not None:
             await asyncio.to_thread(change_owner, self.path, self.sandbox.uid)
 
+    async def keep_tracked(self) -> None:
+        """Let `undo_changes` restore the tracked files as they are now."""
+        await self._add("-u", ())
+
+    async def undo_changes(self) -> int:
+        """Restore the tracked files as `keep_tracked` found them; return how many had changed."""
+        options = ("--name-only", "-z", "--no-ext-diff", "--ignore-submodules=all")
+        changed = (await self._run_git("diff", *options)).count(b"\0")
+        if changed:
+            await self.check_out((await self._run_git("write-tree")).decode().strip())
+        return changed
+
     async def restore(self) -> None:
         """Apply the work of the bundle, uncommitted, and write its files of the home.
 
