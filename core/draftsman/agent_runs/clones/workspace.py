@@ -221,6 +221,8 @@ class Snapshot:
     files_changed: int
     insertions: int
     deletions: int
+    parents: tuple[str, ...] = ()
+    """The parents of the commit that differ from its base, as of the workspace."""
     skipped: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     """Paths of the work that it does not have, with the reason: of `skipped` those with files."""
@@ -460,7 +462,7 @@ class Workspace:
         commit = await self._commit(tree, message)
         await self._set_ref("work", commit)
         counts = await self._count(commit)
-        return Snapshot(commit, tree, self.base_sha, *counts)
+        return Snapshot(commit, tree, self.base_sha, *counts, parents=self.parents)
 
     async def sign(self, snapshot: Snapshot, message: str) -> Snapshot:
         """Return the work with a signed commit, if the worker has a key for commits.
