@@ -157,7 +157,7 @@ class WorkCompletion:
         policy = await current_policy(self.run, self.plan.repository.location)
         if policy.settings.update_base != "merge":
             return self.workspace, snapshot
-        ref = self.plan.repository.ref
+        ref = self.plan.base_branch
         workspace, updated = await onto_current_base(self.workspace, snapshot, ref, message)
         if updated.base_sha != snapshot.base_sha:
             moved = {"from": snapshot.base_sha, "to": updated.base_sha}
@@ -290,7 +290,7 @@ class WorkCompletion:
             return answer
         await self._save_result(snapshot)
         if question.kind is QuestionKind.APPROVAL:
-            ref = self.plan.repository.ref
+            ref = self.plan.base_branch
             question = await with_conflicts(self.run, self.workspace, snapshot, ref, question)
         return await self.run.ask_or_park(question, shown)
 
@@ -336,7 +336,7 @@ class WorkCompletion:
 
         async def effect(_: str) -> dict[str, Any]:
             commit = await publish(self.run, self.workspace, snapshot)
-            ref = self.plan.repository.ref
+            ref = self.plan.base_branch
             conflicts = conflict_fields(await conflicts_of(self.run, self.workspace, snapshot, ref))
             published: dict[str, Any] = {"branch": self.workspace.branch, "commit": commit}
             published |= conflicts
@@ -350,7 +350,7 @@ class WorkCompletion:
 
     async def _open(self, result: dict[str, Any], validation: Validation) -> Done:
         """Open the pull request of published work, and return the job's result."""
-        ref = self.plan.repository.ref
+        ref = self.plan.base_branch
         result |= await open_for_job(self.run, self.workspace, result, validation, ref)
         return await self._to_done(result)
 

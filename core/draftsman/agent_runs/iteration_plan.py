@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from draftsman.agent_runs.agent_choice import choose_agent
@@ -10,7 +10,7 @@ from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.iteration import Iteration
 from draftsman.agent_runs.repository import JobRepository, resolve_repository
 from draftsman.agent_runs.validation.fresh_clone import setup_has_more_access
-from draftsman.forges.api.connection import git_login_of
+from draftsman.forges.api.connection import forge_of, git_login_of
 from draftsman.forges.follow_up import FollowedPull
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.reserved_names import Owner
@@ -37,7 +37,7 @@ class IterationPlan:
     pinned_base: str | None
     """The base commit of earlier runs."""
     followed: FollowedPull | None
-    """The pull request that the job follows up on."""
+    """The pull request that the job follows up on, with its base branch on the forge now."""
 
     @property
     def source(self) -> RepoSource:
@@ -45,6 +45,11 @@ class IterationPlan:
         settings = self.run.settings
         location = self.repository.source
         return RepoSource.of(location, settings.http, git_login_of(settings, location))
+
+    @property
+    def base_branch(self) -> str | None:
+        """The branch that the work is merged into, by its ref; None: the default of the source."""
+        return self.repository.ref if self.followed is None else self.followed.base
 
     @property
     def saved(self) -> SavedProfile | None:
@@ -85,5 +90,14 @@ async def plan_iteration(run: WorkerRun) -> IterationPlan:
         agent=agent,
         iteration=Iteration.latest(steps),
         pinned_base=steps[BASE].result if BASE in steps else None,
-        followed=await run.wait(run.services.workflows.followed_pull, run.job.number),
+        followed=await _followed_pull(run, repository.source),
     )
+
+
+async def _followed_pull(run: WorkerRun, location: str) -> FollowedPull | None:
+    """Return the pull request that the job follows up on; people may have changed its base."""
+    followed = await run.wait(run.services.workflows.followed_pull, run.job.number)
+    forge = forge_of(run.settings, location)
+    if followed is None or forge is None:
+        return followed
+    return replace(followed, base=(await forge.get(followed.number)).base)

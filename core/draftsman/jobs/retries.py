@@ -70,6 +70,7 @@ _CODES: Final = {
     ("git", "not_a_repository"): E.PERMANENT,
     ("git", "no_such_ref"): E.PERMANENT,
     ("git", "no_commits"): E.PERMANENT,
+    ("git", "no_common_commit"): E.PERMANENT,
     ("git", "branch_checked_out"): E.PERMANENT,
     ("git", "branch_moved"): E.PERMANENT,
     ("git", "git_missing"): E.PERMANENT,

@@ -99,7 +99,9 @@ async def onto_current_base(
     tree, paths = await _merge(mirror, now, snapshot.commit)
     if paths is not None:
         return workspace, snapshot
-    moved = replace(workspace, base_sha=now)
+    # without the base as a parent, a branch with earlier commits would have it as its own work
+    parents = (workspace.parents[0], now) if workspace.parents else ()
+    moved = replace(workspace, base_sha=now, parents=parents)
     return moved, replace(
         await moved.commit(tree, message),
         skipped=snapshot.skipped,
@@ -135,7 +137,9 @@ async def branch_work(
     """Return the work on a branch of the source, with commits of people; None if it is gone.
 
     If it conflicts with the base branch as it is now, this is the new base, and the files of the
-    work have the conflict markers of the merge. Raises Failure with origin `git`.
+    work have the conflict markers of the merge. Else it is the newest commit of the base branch
+    that the branch has: people may have merged that branch, or moved the work onto it. `base` is
+    that of a base branch which is gone. Raises Failure with origin `git`.
     """
     mirror = await open_mirror(data_dir, source)
     names = {"head": f"{HEADS}{branch}", "tip": f"{HEADS}{base_branch}"}
@@ -147,20 +151,25 @@ async def branch_work(
     prefix = f"{FOLLOWED}{job}/"
     specs = [f"+{ref}:{prefix}{name}" for name, ref in names.items() if ref in tips]
     await source.fetch_refs(mirror, specs)
-    if tip is None or (tree := await _conflicting_merge(mirror, head, tip)) is None:
+    if tip is None:
         return ContinuedBranch(branch, parents=(head,), work=head, base=base)
+    fork = await _fork_point(mirror, head, tip)
+    tree, paths = ("", None) if fork == tip else await _merge(mirror, head, tip)
+    if paths is None:
+        return ContinuedBranch(branch, parents=(head,), work=head, base=fork)
     commit = await git("commit-tree", tree, "-p", tip, "-m", "merge", cwd=mirror)
     work = commit.decode().strip()
     await git("update-ref", f"{prefix}work", work, cwd=mirror)
     return ContinuedBranch(branch, parents=(head, tip), work=work, base=tip)
 
 
-async def _conflicting_merge(mirror: Path, ours: str, theirs: str) -> str | None:
-    """Return the tree of a merge with conflict markers; None if there are no conflicts."""
-    if await _is_ancestor(mirror, theirs, ours):
-        return None
-    tree, paths = await _merge(mirror, ours, theirs)
-    return None if paths is None else tree
+async def _fork_point(mirror: Path, ours: str, theirs: str) -> str:
+    """Return the newest commit that both have."""
+    code, output = await git_status("merge-base", ours, theirs, cwd=mirror, most=1)
+    if code != 0:
+        text = f"commit {ours[:12]} of the branch has no commit in common with its base branch"
+        raise git_failure(text, "no_common_commit")
+    return output.decode().strip()
 
 
 def _base_spec(workspace: Workspace, base: str | None) -> str:

@@ -220,6 +220,8 @@ class Snapshot:
     files_changed: int
     insertions: int
     deletions: int
+    parents: tuple[str, ...] = ()
+    """The parents of the commit that differ from its base, as of the workspace."""
     skipped: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     """Paths of the work that it does not have, with the reason: of `skipped` those with files."""
@@ -451,7 +453,7 @@ class Workspace:
         commit = await self._commit(tree, message)
         await self._set_ref("work", commit)
         counts = await self._count(commit)
-        return Snapshot(commit, tree, self.base_sha, *counts)
+        return Snapshot(commit, tree, self.base_sha, *counts, parents=self.parents)
 
     async def store_home(self, paths: Sequence[str]) -> None:
         """Store files of the home, for the next `bundle`; raises Failure `home_files`."""
@@ -479,6 +481,18 @@ class Workspace:
         await self._run_git("read-tree", "--reset", "-u", commit)
         if self.sandbox is not None and self.sandbox.uid is not None:
             await asyncio.to_thread(change_owner, self.path, self.sandbox.uid)
+
+    async def keep_tracked(self) -> None:
+        """Let `undo_changes` restore the tracked files as they are now."""
+        await self._add("-u", ())
+
+    async def undo_changes(self) -> int:
+        """Restore the tracked files as `keep_tracked` found them; return how many had changed."""
+        options = ("--name-only", "-z", "--no-ext-diff", "--ignore-submodules=all")
+        changed = (await self._run_git("diff", *options)).count(b"\0")
+        if changed:
+            await self.check_out((await self._run_git("write-tree")).decode().strip())
+        return changed
 
     async def restore(self) -> None:
         """Apply the work of the bundle, uncommitted, and write its files of the home.
