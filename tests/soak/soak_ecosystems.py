@@ -486,7 +486,7 @@ async def test_a_forged_check_waits_for_an_approval_that_names_it(
 ) -> None:
     tools = ECOSYSTEMS[name]
     files, reason = tools.forged[trick]
-    told = await outcome(rt, make, tmp_path, tools, tools.broken_code() | files)
+    told = await outcome(rt, make, tmp_path, tools, {**tools.broken_code(), **files})
     assert reason in told, told
 
 
