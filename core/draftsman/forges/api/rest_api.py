@@ -26,6 +26,13 @@ SECONDARY_LIMIT: Final = 60.0
 """Seconds to wait after a secondary rate limit, if the response names none."""
 ERROR_BODY: Final = 4000
 """Bytes read of an error response."""
+MOVED: Final = (301, 302, 307, 308)
+"""Statuses of the old address of a repository that was renamed or transferred."""
+SAME_METHOD: Final = (307, 308)
+"""Those that are followed for other methods than GET."""
+MAX_MOVES: Final = 3
+GONE: Final = (404, 410, 451)
+"""Statuses of what was deleted, moved without a trace, or blocked for legal reasons."""
 _NEXT: Final = re.compile(r'<([^>]+)>\s*;[^,]*\brel="next"')
 
 Headers = Callable[[], Awaitable[Mapping[str, str]]]
@@ -41,13 +48,25 @@ class ApiResponse:
 
 
 class RestApi:
-    """The API at `base`; `authorization` returns the headers with the token for each call."""
+    """The API at `base`; `authorization` returns the headers with the token for each call.
 
-    def __init__(self, name: str, base: str, http: HttpSettings, authorization: Headers) -> None:
+    Redirects inside of the API are followed, as of the path of a `repository` that was renamed; one
+    to another host would get the token, and is refused.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base: str,
+        http: HttpSettings,
+        authorization: Headers,
+        repository: str = "",
+    ) -> None:
         self._name = name
         self._base = base
         self._http = http
         self._authorization = authorization
+        self._repository = repository
 
     async def call(
         self,
@@ -153,6 +172,65 @@ class RestApi:
         condition: Mapping[str, str] | None = None,
         leaves: Callable[[], None] = lambda: None,
     ) -> ApiResponse:
+        """Return the response of the place to which redirects lead; `leaves` is called for each."""
+        follows = MOVED if method == "GET" else SAME_METHOD
+        for _ in range(MAX_MOVES):
+            try:
+                response = await self._request(
+                    method, url, body, (*accepts, *follows), condition, leaves
+                )
+            except Failure as error:
+                if error.http_status != 405 or (moved := await self._moved(url)) is None:
+                    raise
+                url = moved
+                continue
+            if response.status not in follows:
+                return response
+            url = self._target(url, response)
+        raise self._redirect_failure(url, f"more than {MAX_MOVES} redirects")
+
+    async def _moved(self, url: str) -> str | None:
+        """Return the URL at the new address of the repository; None if that has not moved.
+
+        A forge may refuse other methods than GET at the old address, and redirect only those.
+        """
+        old = f"{self._base}{self._repository}"
+        if not self._repository or not url.startswith(old):
+            return None
+        response = await self._request("GET", old, None, MOVED)
+        if response.status not in MOVED:
+            return None
+        return self._target(old, response) + url.removeprefix(old)
+
+    def _target(self, url: str, response: ApiResponse) -> str:
+        """Return the URL of a redirect; raises Failure for one out of this API."""
+        target = urljoin(url, response.headers.get("location", ""))
+        new = urlsplit(target)
+        base = urlsplit(self._base)
+        inside = new.path.startswith(f"{base.path}/") and ".." not in new.path.split("/")
+        if new[:2] != base[:2] or not inside:
+            raise self._redirect_failure(url, f"a redirect to {new.netloc}{new.path}")
+        return target
+
+    def _redirect_failure(self, url: str, problem: str) -> Failure:
+        return Failure(
+            f"{self._name}: {urlsplit(url).path}: {problem}, which does not get the token; check"
+            " the url of the forge and the address of the repository",
+            origin="forge",
+            code="foreign_redirect",
+            http_status=301,
+            declared="PERMANENT",
+        )
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        body: Mapping[str, Any] | None,
+        accepts: Sequence[int],
+        condition: Mapping[str, str] | None = None,
+        leaves: Callable[[], None] = lambda: None,
+    ) -> ApiResponse:
         headers = {"accept": "application/json", **await self._authorization(), **(condition or {})}
         content = None
         if body is not None:
@@ -163,7 +241,8 @@ class RestApi:
         async with client.stream(call, TIMEOUTS, leaves=leaves) as response:
             if not (200 <= response.status < 300 or response.status in accepts):
                 raise await self._refusal(method, response)
-            raw = await response.read() if response.status not in (304, 404) else b""
+            has_body = response.status not in (304, 404, *MOVED)
+            raw = await response.read() if has_body else b""
             return ApiResponse(response.status, response.headers, self._parse(raw, response))
 
     def _parse(self, raw: bytes, response: OutboundResponse) -> Any:
