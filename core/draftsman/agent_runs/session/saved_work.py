@@ -66,7 +66,7 @@ class SavedWork:
         saved = {"agent": self._data, "base_sha": snapshot.base_sha}
         saved |= {"repo": self._repo} if self._repo else {}
         if self._workspace.own_branch is not None:
-            follow_up = {"job": self._run.job.number, "parents": list(self._workspace.parents)}
+            follow_up = {"job": self._run.job.number, "parents": list(snapshot.parents)}
             saved |= {"follow_up": follow_up}
         size = size_of(self._data) + len(bundle or b"")
         await self._quotas.spend(Quota.CHECKPOINTS, size)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.sandbox.sandbox_plan import SandboxMode
     from draftsman.settings import Settings
+    from draftsman.settings.git import GitSettings
 
 OLDEST_GIT: Final = (2, 32)
 """Minimum version of git; it supports GIT_CONFIG_GLOBAL, which excludes the user's hooks."""
@@ -93,6 +94,26 @@ def git() -> Finding:
             "git", "fail", f"git {version[0]} is too old", f"install git {minimum} or later"
         )
     return Finding("git", "ok", f"git {version[0]}")
+
+
+async def commits(settings: GitSettings, table: str = "[git]") -> Finding:
+    """Check author, committer and signature of commits, by making one."""
+    from draftsman.agent_runs.clones.commit_check import check_signing
+    from draftsman.agent_runs.clones.commits import CommitIdentity
+    from draftsman.settings.git import DRAFTSMAN
+
+    identity = CommitIdentity.of(settings, requester="")
+    text = f"{table}: by {settings.author}, committed by {settings.committed_by}"
+    if settings.sign_off and DRAFTSMAN in (settings.author, settings.committed_by):
+        then = "set author and committer of [git], with an address that reads mail"
+        return Finding("commits", "warn", f"{text}: no address to sign off with", then)
+    if settings.signing_key is None:
+        return Finding("commits", "ok", f"{text}, not signed")
+    try:
+        await check_signing(identity)
+    except Failure as error:
+        return Finding("commits", "fail", str(error), "see docs/commits.md")
+    return Finding("commits", "ok", f"{text}, signed with {settings.signing_key}")
 
 
 def handlers(settings: Settings) -> Iterator[Finding]:
