@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from draftsman.agent_runs import left_out_question
-from draftsman.agent_runs.agent_choice import DEFAULT_AGENT
+from draftsman.agent_runs.clones.commits import with_sign_off
 from draftsman.agent_runs.clones.git import git_failure
 from draftsman.agent_runs.clones.open_branches import onto_current_base
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
+from draftsman.agent_runs.commit_texts import commit_message
 from draftsman.agent_runs.iteration import iterations_failure
 from draftsman.agent_runs.iteration_plan import IterationPlan
 from draftsman.agent_runs.policy_check import (
@@ -33,7 +33,6 @@ from draftsman.agent_runs.validation.fresh_clone import CommittedWork
 from draftsman.agent_runs.validation.validation import Validation, recorded_validation, validate
 from draftsman.deliveries.result_text import pr_url
 from draftsman.errors import Failure, UsageError
-from draftsman.forges.untrusted_text import inert, line
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Mode
 from draftsman.jobs.reserved_names import EVIDENCE, Owner
@@ -46,10 +45,6 @@ NOT_FOUND_EXIT = 127
 NOT_EXECUTABLE_EXIT = 126
 """Exit codes by which the sandbox, like a shell, reports a program that it cannot start."""
 PUBLISH: Final = "agent:publish"
-MAX_SUBJECT: Final = 500
-"""Maximum characters of the first line of a commit's message."""
-MAX_SUMMARY: Final = 20_000
-"""Maximum characters of the summary in a commit's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,7 @@ class WorkCompletion:
         if (published := await self._published()) is not None:
             fields, validation = published
             return await self._open(fields | {"data": answer.data}, validation)
-        message = self._commit_message(answer.summary)
+        message = await self._commit_message(answer.summary)
         snapshot = await self.workspace.snapshot(message)
         if self.plan.iteration.result is not None:  # what was left out is not in this clone
             left_out = tuple(self.plan.checkpoint.get("left_out", ()))
@@ -92,6 +87,8 @@ class WorkCompletion:
             return None
         snapshot = decided
         workspace, snapshot = await self._update_base(snapshot, message)
+        if self.run.job.mode is Mode.FIX and snapshot.files_changed:
+            snapshot = await workspace.sign(snapshot, message)
         return await replace(self, workspace=workspace)._hand_over(snapshot, answer)
 
     async def _agent_result(self) -> ResultMessage:
@@ -125,15 +122,13 @@ class WorkCompletion:
             return None
         return dict(step.result["result"]), Validation.of(step.result["validation"])
 
-    def _commit_message(self, summary: str) -> str:
-        job = self.run.job
-        name = job.repo_name or ""
-        name = f"{job.repo_owner}/{name}" if job.repo_owner else name
-        title = job.ticket_title or f"{job.agent or DEFAULT_AGENT} on {Path(name)}"
-        # at the merge, forges act on commits as on pull requests; git reads the last paragraph
-        # as trailers, which is the worker's
-        texts = (line(title, MAX_SUBJECT), inert(summary, MAX_SUMMARY))
-        return "\n\n".join((*texts, f"Made by draftsman, {job.name}."))
+    async def _commit_message(self, summary: str) -> str:
+        fields = await self.plan.name_fields()
+        template = self.plan.git.message
+        text = commit_message(template, fields, title=self.plan.title, summary=summary)
+        if not self.plan.git.sign_off:
+            return text
+        return await with_sign_off(text, self.workspace.identity.author, self.workspace.mirror)
 
     async def _keep_rest(self, snapshot: Snapshot) -> NoReturn:
         """Fail because of paths that git cannot record; patch and checkpoint have the rest."""

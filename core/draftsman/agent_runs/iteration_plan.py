@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agent_runs.agent_choice import choose_agent
 from draftsman.agent_runs.clones.source import RepoSource
+from draftsman.agent_runs.commit_texts import job_fields
 from draftsman.agent_runs.iteration import Iteration
 from draftsman.agent_runs.repository import JobRepository, resolve_repository
 from draftsman.agent_runs.validation.fresh_clone import setup_has_more_access
@@ -17,9 +19,12 @@ from draftsman.jobs.job import Mode
 from draftsman.jobs.reserved_names import Owner
 from draftsman.repos.repo_profile import LeftOut, SavedProfile
 from draftsman.settings.agents import AgentSettings
+from draftsman.settings.git import GitSettings
 
 BASE: Final = "agent:base"
 """Step that pins the base commit."""
+BRANCH: Final = "agent:branch"
+"""Step that pins the branch of the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class IterationPlan:
     iteration: Iteration
     pinned_base: str | None
     """The base commit of earlier runs."""
+    pinned_branch: str | None
+    """The branch of earlier runs."""
     followed: FollowedPull | None
     """The pull request that the job follows up on, with its base branch on the forge now."""
 
@@ -56,6 +63,29 @@ class IterationPlan:
     def saved(self) -> SavedProfile | None:
         """The profile of the repository."""
         return self.repository.saved
+
+    @property
+    def git(self) -> GitSettings:
+        """How work is committed, by the configuration and the profile."""
+        own = None if self.saved is None else self.saved.profile.git
+        return self.run.settings.git.override(own)
+
+    @property
+    def title(self) -> str:
+        """The title of the request; without one, the agent and the repository."""
+        job = self.run.job
+        return job.ticket_title or f"{self.agent_name} on {Path(job.repo_name or '')}"
+
+    async def name_fields(self) -> dict[str, str]:
+        """Return the fields of the job for the templates of branches and messages."""
+        run = self.run
+        return job_fields(
+            run.job.number,
+            title=run.job.ticket_title or "",
+            url=await run.wait(run.services.checkpoints.ticket_url, run.job.number),
+            requester=run.job.invoker_id,
+            agent=self.agent_name,
+        )
 
     @property
     def max_iterations(self) -> int:
@@ -98,6 +128,7 @@ async def plan_iteration(run: WorkerRun) -> IterationPlan:
         agent=agent,
         iteration=Iteration.latest(steps),
         pinned_base=steps[BASE].result if BASE in steps else None,
+        pinned_branch=steps[BRANCH].result if BRANCH in steps else None,
         followed=await _followed_pull(run, repository.source),
     )
 

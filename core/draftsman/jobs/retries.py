@@ -82,6 +82,8 @@ _CODES: Final = {
     ("git", "workspace_gone"): E.PERMANENT,
     ("git", "tree"): E.PERMANENT,
     ("git", "object_format"): E.PERMANENT,
+    ("git", "signing"): E.PERMANENT,
+    ("git", "branch_name"): E.PERMANENT,
     ("git", "address_refused"): E.PERMANENT,
     ("git", "redirected"): E.PERMANENT,
     ("git", "url"): E.PERMANENT,

@@ -18,6 +18,7 @@ from draftsman import field_errors
 from draftsman.errors import UsageError
 from draftsman.field_errors import matching
 from draftsman.settings.agents import repo_config_names
+from draftsman.settings.git import CommitSettings
 from draftsman.settings.hours import LadderChoice
 from draftsman.settings.network import Network, as_json
 from draftsman.settings.policies import PathRule, PolicySettings
@@ -185,6 +186,8 @@ class RepoProfile(ProfileSettings):
     """How changed tests prove the work; None: they do not have to."""
     policy: PolicySettings | None = None
     """Keys that differ from the policy of the configuration."""
+    git: CommitSettings | None = None
+    """Keys that differ from those of the configuration about commits and branches."""
     ladders: LadderChoice = Field({})
     """Ladder of each kind of question that differs from `[questions]`."""
     max_iterations: int = Field(5, ge=1, le=1000)
@@ -205,10 +208,10 @@ class RepoProfile(ProfileSettings):
                 raise ValueError("two commands of a profile have the same name; make them differ")
         return self
 
-    @field_serializer("policy")
-    def _own_keys(self, policy: PolicySettings | None) -> dict[str, Any] | None:
+    @field_serializer("policy", "git")
+    def _own_keys(self, own: Section | None) -> dict[str, Any] | None:
         """Leave the other keys out, so that the configuration decides on them."""
-        return None if policy is None else policy.model_dump(mode="json", exclude_unset=True)
+        return None if own is None else own.model_dump(mode="json", exclude_unset=True)
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -231,6 +234,7 @@ _MODELS: Final[dict[str, type[Section]]] = {
     "evidence.": EvidenceProfile,
     "policy.paths.": PathRule,
     "policy.": PolicySettings,
+    "git.": CommitSettings,
     "": RepoProfile,
 }
 """Models of a profile's tables, by the beginning of the names of their keys."""

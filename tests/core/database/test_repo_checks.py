@@ -30,6 +30,7 @@ PROFILES: Final = [
     ({"evidence": "'[]'"}, "repo_profiles_evidence_check"),
     ({"ladders": "'[]'"}, "repo_profiles_ladders_check"),
     ({"policy": "'[]'"}, "repo_profiles_policy_check"),
+    ({"git": "'[]'"}, "repo_profiles_git_check"),
     ({"network": "'1'"}, "repo_profiles_network_check"),
     ({"agent_config": "'{}'"}, "repo_profiles_agent_config_check"),
     ({"check_files": "'{}'"}, "repo_profiles_check_files_check"),

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from draftsman.agent_runs.clones.commits import HEADS
 from draftsman.agent_runs.clones.git import git, git_failure, git_status, git_version
 from draftsman.agent_runs.clones.mirror import open_mirror
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import ContinuedBranch, Snapshot, Workspace
-from draftsman.agent_runs.policies.conflicts import PREFIX, BranchConflict, job_of
+from draftsman.agent_runs.policies.conflicts import BranchConflict
 
-HEADS: Final = "refs/heads/"
 MERGE_TREE: Final = (2, 38)
 """First version of git with `merge-tree --write-tree`."""
 MAX_BRANCHES: Final = 50
@@ -39,15 +39,15 @@ class SourceBranches:
 async def source_branches(workspace: Workspace, base: str | None) -> SourceBranches:
     """Return the branches of the source now; `base` is the base branch, None for its default."""
     name = "HEAD" if base is None else f"{HEADS}{base.removeprefix(HEADS)}"
-    patterns = [f"{HEADS}{PREFIX}*", name]
-    tips = await workspace.source.tips(workspace.mirror, patterns)
-    jobs = {
-        ref.removeprefix(HEADS): commit
-        for ref, commit in tips.items()
-        if job_of(ref.removeprefix(HEADS)) and ref != f"{HEADS}{workspace.branch}"
+    tips = await workspace.source.tips(workspace.mirror, [*workspace.branches.patterns, name])
+    numbers = {
+        branch: number
+        for branch in (ref.removeprefix(HEADS) for ref in tips if ref.startswith(HEADS))
+        if branch not in (workspace.branch, name.removeprefix(HEADS))
+        and (number := workspace.branches.number(branch)) is not None
     }
-    newest = sorted(jobs, key=lambda branch: int(branch.rpartition("-")[2]), reverse=True)
-    return SourceBranches(tips.get(name), {name: jobs[name] for name in newest[:MAX_BRANCHES]})
+    newest = sorted(numbers, key=numbers.__getitem__, reverse=True)[:MAX_BRANCHES]
+    return SourceBranches(tips.get(name), {branch: tips[f"{HEADS}{branch}"] for branch in newest})
 
 
 async def find_conflicts(
@@ -72,7 +72,9 @@ async def find_conflicts(
         if branches.base and await _is_ancestor(workspace.mirror, ref, workspace.ref("now")):
             continue
         if (paths := await _conflicting(workspace.mirror, snapshot.commit, ref)) is not None:
-            conflicts.append(BranchConflict(branch, await _subject(workspace.mirror, ref), paths))
+            title = await _subject(workspace.mirror, ref)
+            job = workspace.branches.job_of(branch)
+            conflicts.append(BranchConflict(branch, title, paths, job))
     if moved:
         paths = await _conflicting(workspace.mirror, snapshot.commit, workspace.ref("now"))
         if paths is not None:

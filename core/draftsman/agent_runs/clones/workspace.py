@@ -26,6 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Self
 
 from draftsman.agent_runs.clones import home_files
+from draftsman.agent_runs.clones.commits import CommitIdentity, JobBranches
 from draftsman.agent_runs.clones.git import (
     COMMITTER,
     MAX_LISTING,
@@ -285,6 +286,10 @@ class Workspace:
     read, as ordinary files."""
     _included: dict[bytes, str] = field(default_factory=dict, repr=False, compare=False)
     """What they have for that, also of earlier runs, with the reason."""
+    identity: CommitIdentity = field(default_factory=CommitIdentity)
+    """Author, committer and key of its commits."""
+    branches: JobBranches = field(default_factory=JobBranches)
+    """The names of the branches of jobs in this repository."""
     _objects: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The objects of its refs in the mirror, which nothing else writes: `work` and `home`."""
     _converted: dict[bytes, ConvertedFile] = field(default_factory=dict, repr=False, compare=False)
@@ -307,6 +312,8 @@ class Workspace:
         quotas: QuotaSettings | None = None,
         includes_all: bool = False,
         included: Mapping[str, str] | None = None,
+        identity: CommitIdentity | None = None,
+        branches: JobBranches | None = None,
     ) -> Self:
         """Create the clone on the branch of the job, `draftsman/D-<job>`, or on another `branch`.
 
@@ -337,6 +344,8 @@ class Workspace:
             own_branch=branch.name,
             parents=branch.parents,
             includes_all=includes_all,
+            identity=identity or CommitIdentity(),
+            branches=branches or JobBranches(),
         )
         self._included.update({os.fsencode(path): why for path, why in (included or {}).items()})
         try:
@@ -525,6 +534,17 @@ class Workspace:
         counts = await self._count(commit)
         return Snapshot(commit, tree, self.base_sha, *counts, parents=self.parents)
 
+    async def sign(self, snapshot: Snapshot, message: str) -> Snapshot:
+        """Return the work with a signed commit, if the worker has a key for commits.
+
+        Raises Failure `signing`.
+        """
+        if self.identity.signing_key is None:
+            return snapshot
+        commit = await self._commit(snapshot.tree, message, signed=True)
+        await self._set_ref("work", commit)
+        return replace(snapshot, commit=commit)
+
     async def store_home(self, paths: Sequence[str]) -> None:
         """Store files of the home, for the next `bundle`; raises Failure `home_files`."""
         archive = await asyncio.to_thread(home_files.pack, self.home, paths)
@@ -695,14 +715,10 @@ class Workspace:
         clones = [line[2:-1] for line in files if line.startswith(b"? ") and line.endswith(b"/")]
         return links, clones
 
-    async def _commit(self, tree: str, message: str) -> str:
-        dates = {"GIT_AUTHOR_DATE": self.date, "GIT_COMMITTER_DATE": self.date}
-        text = message.replace("\0", " ").encode(errors="replace")
-        parents = [word for commit in self.parents or (self.base_sha,) for word in ("-p", commit)]
-        commit = await git(
-            "commit-tree", tree, *parents, "-F", "-", cwd=self.mirror, env=dates, stdin=text
-        )
-        return commit.decode().strip()
+    async def _commit(self, tree: str, message: str, *, signed: bool = False) -> str:
+        parents = self.parents or (self.base_sha,)
+        commit = self.identity.commit
+        return await commit(self.mirror, tree, parents, message, self.date, signed=signed)
 
     async def _count(self, commit: str) -> tuple[int, int, int]:
         output = await git("diff", "--shortstat", self.base_sha, commit, cwd=self.mirror)
