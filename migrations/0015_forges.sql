@@ -14,6 +14,7 @@ CREATE TABLE draftsman.pull_requests (
     branch             text NOT NULL,
     base               text NOT NULL,
     head               text NOT NULL,
+    tip                text,
     state              text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'merged', 'closed')),
     ended_at           timestamptz,
     branch_deleted_at  timestamptz,
@@ -33,6 +34,8 @@ COMMENT ON COLUMN draftsman.pull_requests.url IS 'its page';
 COMMENT ON COLUMN draftsman.pull_requests.branch IS 'its branch, which all these jobs push';
 COMMENT ON COLUMN draftsman.pull_requests.base IS 'the branch that it is merged into';
 COMMENT ON COLUMN draftsman.pull_requests.head IS 'the commit that was published last';
+COMMENT ON COLUMN draftsman.pull_requests.tip IS
+    'the commit that people have pushed since, when the branch was read last; NULL: none';
 COMMENT ON COLUMN draftsman.pull_requests.state IS '`open`, `merged` or `closed`';
 COMMENT ON COLUMN draftsman.pull_requests.ended_at IS 'when its merge or end was received';
 COMMENT ON COLUMN draftsman.pull_requests.branch_deleted_at IS 'when draftsman deleted the branch';

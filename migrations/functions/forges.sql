@@ -99,7 +99,8 @@ BEGIN
                (root, forge, project, number, url, branch, base, head)
         VALUES (first, opened ->> 'forge', opened ->> 'project', (opened ->> 'number')::int,
                 opened ->> 'url', opened ->> 'branch', opened ->> 'base', opened ->> 'head')
-            ON CONFLICT (root) DO UPDATE SET head = excluded.head, base = excluded.base;
+            ON CONFLICT (root) DO UPDATE
+           SET head = excluded.head, tip = NULL, base = excluded.base;
     END IF;
     RETURN NULL;
 END $$;
@@ -202,7 +203,7 @@ CREATE OR REPLACE FUNCTION draftsman.grant_forges() RETURNS void LANGUAGE sql AS
     SELECT draftsman.grant_to('bot person', 'EXECUTE ON FUNCTION
         draftsman.request_follow_up(bigint, draftsman.channel, text, text, text, text)');
     SELECT draftsman.grant_to('worker', 'UPDATE (state, ended_at) ON draftsman.pull_requests');
-    SELECT draftsman.grant_to('bot', 'UPDATE (branch_deleted_at) ON draftsman.pull_requests');
+    SELECT draftsman.grant_to('bot', 'UPDATE (branch_deleted_at, tip) ON draftsman.pull_requests');
     SELECT draftsman.grant_to('worker', 'INSERT ON draftsman.follow_ups');
     SELECT draftsman.grant_to('worker', 'UPDATE (outcome, reason, job, message, processed_at)
         ON draftsman.forge_events');

@@ -13,8 +13,9 @@ NEEDS = (
     " for its whole a PostgreSQL 15, 16, 17 and 18 (installed, or npm and a network), a tmux, a"
     " Chromium, a podman, a PgBouncer, Debian's Postfix, Dovecot and OpenDKIM, and the agents"
     " OpenCode, Codex, Claude Code, Qwen Code, Gemini CLI and Goose (or their paths in OPENCODE,"
-    " CODEX, CLAUDE, QWEN, GEMINI and GOOSE) on"
-    " this machine"
+    " CODEX, CLAUDE, QWEN, GEMINI and GOOSE),"
+    " and npm, yarn, pnpm, bun, deno, cargo, go, mvn, gradle, tox, nox, rspec and phpunit on this"
+    " machine"
 )
 
 

@@ -14,7 +14,7 @@ from draftsman.forges.api.api_forge import ApiForge
 from draftsman.forges.api.api_reader import ApiReader
 from draftsman.forges.api.rest_api import MAX_PAGES, RestApi
 from draftsman.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of
-from draftsman.forges.forge_event import EventKind, ForgeEvent, Labeling, is_edited
+from draftsman.forges.forge_event import EventKind, ForgeEvent, Labeling, PullEvents, is_edited
 from draftsman.forges.pull_request import (
     UNSETTLED,
     Account,
@@ -54,10 +54,10 @@ class GiteaReader(ApiReader):
         super().__init__(api, path, project)
         self._unmergeable: dict[int, tuple[str, float]] = {}
 
-    async def pull(self, number: int) -> list[ForgeEvent]:
+    async def pull(self, number: int) -> PullEvents:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
         if (ended := github_events.ended(self._project, data)) is not None:
-            return [ended]
+            return PullEvents([ended])
         events = await self.written(number)
         head = str(data["head"]["sha"])
         if self._conflicts(number, head, data):
@@ -65,10 +65,11 @@ class GiteaReader(ApiReader):
         combined = f"{self._path}/commits/{head}/status"
         for status in await self._list(combined, "statuses"):
             name = str(status["context"])
-            word = status.get("status") or status.get("state")
+            word = str(status.get("status") or status.get("state") or "")
+            word = STATES.get(word, word)
             if name != STATUS_NAME and check_of(name, word).state is CheckState.FAILED:
                 events.append(failed_status(self._project, number, head, name, status))
-        return events
+        return PullEvents(events, head)
 
     def _conflicts(self, number: int, head: str, data: Mapping[str, Any]) -> bool:
         """Return whether a pull request has been unmergeable for longer than a check takes."""

@@ -17,6 +17,7 @@ from draftsman.forges.forge_event import (
     EventKind,
     ForgeEvent,
     Labeling,
+    PullEvents,
     account_id,
     fields,
     is_edited,
@@ -47,14 +48,15 @@ _PULL: Final = re.compile(r"/pulls?/\d+#")
 class GitHubReader(ApiReader):
     """The events of a repository on GitHub."""
 
-    async def pull(self, number: int) -> list[ForgeEvent]:
+    async def pull(self, number: int) -> PullEvents:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
         if (ended := github_events.ended(self._project, data)) is not None:
-            return [ended]
+            return PullEvents([ended])
         events = await self.written(number)
         if data.get("mergeable_state") == "dirty":
             events.append(github_events.conflict(self._project, data))
-        return events + await self._failed(number, str(data["head"]["sha"]))
+        head = str(data["head"]["sha"])
+        return PullEvents(events + await self._failed(number, head), head)
 
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         path = f"{self._path}/issues"

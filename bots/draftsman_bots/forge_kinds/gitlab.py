@@ -17,6 +17,7 @@ from draftsman.forges.forge_event import (
     EventKind,
     ForgeEvent,
     Labeling,
+    PullEvents,
     account_id,
     fields,
     is_edited,
@@ -44,15 +45,16 @@ from draftsman_bots.forge_kinds.gitlab_discussion import GitLabDiscussion
 class GitLabReader(ApiReader):
     """The events of a project on GitLab."""
 
-    async def pull(self, number: int) -> list[ForgeEvent]:
+    async def pull(self, number: int) -> PullEvents:
         path = f"{self._path}/merge_requests/{number}"
         data = await self._reads.get(self._api, path)
         if (ended := gitlab_events.ended(self._project, data)) is not None:
-            return [ended]
+            return PullEvents([ended])
         events = await self.written(number)
         if data.get("has_conflicts"):
             events.append(gitlab_events.conflict(self._project, data))
-        return events + await self._failed(number, str(data["sha"]))
+        head = str(data["sha"])
+        return PullEvents(events + await self._failed(number, head), head)
 
     async def written(self, number: int) -> list[ForgeEvent]:
         path = f"{self._path}/merge_requests/{number}/discussions"

@@ -56,7 +56,8 @@ async def delete_branches(rt: Runtime, name: str) -> None:
     for pull in await rt.forge_events.follow_ups.ended_branches(name):
         forge = forge_at(rt.settings, name, pull.project)
         try:
-            if any(event.kind in ENDS for event in await forge.events().pull(pull.number)):
+            seen = await forge.events().pull(pull.number)
+            if any(event.kind in ENDS for event in seen.events):
                 await forge.delete_branch(pull.branch)
             else:
                 _log.warning("branch %s stays: %s is open again", pull.branch, pull.url)

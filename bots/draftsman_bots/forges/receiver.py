@@ -133,9 +133,11 @@ class ForgeReceiver:
 
     async def _pull(self, name: str, pull: TrackedPull) -> Sequence[ForgeEvent]:
         await self.own_login(name, pull.project)
-        events = await self._source(name, pull.project).pull(pull.number)
-        again = reopened(pull, events)
-        return events if again is None else [again, *events]
+        seen = await self._source(name, pull.project).pull(pull.number)
+        if seen.head not in (None, pull.tip):
+            await self._rt.forge_events.note_tip(pull, seen.head)
+        again = reopened(pull, seen.events)
+        return seen.events if again is None else [again, *seen.events]
 
     async def own_login(self, name: str, project: str) -> str:
         """Return the login of draftsman on a forge, in lower case; raises Failure."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from draftsman.agent_runs.agent_choice import DEFAULT_AGENT
+from draftsman.agent_runs import left_out_question
+from draftsman.agent_runs.clones.commits import with_sign_off
 from draftsman.agent_runs.clones.git import git_failure
 from draftsman.agent_runs.clones.open_branches import onto_current_base
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
+from draftsman.agent_runs.commit_texts import commit_message
 from draftsman.agent_runs.iteration import iterations_failure
 from draftsman.agent_runs.iteration_plan import IterationPlan
 from draftsman.agent_runs.policy_check import (
@@ -32,7 +33,6 @@ from draftsman.agent_runs.validation.fresh_clone import CommittedWork
 from draftsman.agent_runs.validation.validation import Validation, recorded_validation, validate
 from draftsman.deliveries.result_text import pr_url
 from draftsman.errors import Failure, UsageError
-from draftsman.forges.untrusted_text import inert, line
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Mode
 from draftsman.jobs.reserved_names import EVIDENCE, Owner
@@ -45,10 +45,6 @@ NOT_FOUND_EXIT = 127
 NOT_EXECUTABLE_EXIT = 126
 """Exit codes by which the sandbox, like a shell, reports a program that it cannot start."""
 PUBLISH: Final = "agent:publish"
-MAX_SUBJECT: Final = 500
-"""Maximum characters of the first line of a commit's message."""
-MAX_SUMMARY: Final = 20_000
-"""Maximum characters of the summary in a commit's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +73,22 @@ class WorkCompletion:
         if (published := await self._published()) is not None:
             fields, validation = published
             return await self._open(fields | {"data": answer.data}, validation)
-        message = self._commit_message(answer.summary)
+        message = await self._commit_message(answer.summary)
         snapshot = await self.workspace.snapshot(message)
+        if self.plan.iteration.result is not None:  # what was left out is not in this clone
+            left_out = tuple(self.plan.checkpoint.get("left_out", ()))
+            snapshot = replace(snapshot, left_out=left_out)
         if snapshot.refused:
             await self._keep_rest(snapshot)
         if await self._begin_for_messages(snapshot):
             return None
+        decided = await self._decide_left_out(snapshot, message)
+        if decided is None:
+            return None
+        snapshot = decided
         workspace, snapshot = await self._update_base(snapshot, message)
+        if self.run.job.mode is Mode.FIX and snapshot.files_changed:
+            snapshot = await workspace.sign(snapshot, message)
         return await replace(self, workspace=workspace)._hand_over(snapshot, answer)
 
     async def _agent_result(self) -> ResultMessage:
@@ -117,15 +122,13 @@ class WorkCompletion:
             return None
         return dict(step.result["result"]), Validation.of(step.result["validation"])
 
-    def _commit_message(self, summary: str) -> str:
-        job = self.run.job
-        name = job.repo_name or ""
-        name = f"{job.repo_owner}/{name}" if job.repo_owner else name
-        title = job.ticket_title or f"{job.agent or DEFAULT_AGENT} on {Path(name)}"
-        # at the merge, forges act on commits as on pull requests; git reads the last paragraph
-        # as trailers, which is the worker's
-        texts = (line(title, MAX_SUBJECT), inert(summary, MAX_SUMMARY))
-        return "\n\n".join((*texts, f"Made by draftsman, {job.name}."))
+    async def _commit_message(self, summary: str) -> str:
+        fields = await self.plan.name_fields()
+        template = self.plan.git.message
+        text = commit_message(template, fields, title=self.plan.title, summary=summary)
+        if not self.plan.git.sign_off:
+            return text
+        return await with_sign_off(text, self.workspace.identity.author, self.workspace.mirror)
 
     async def _keep_rest(self, snapshot: Snapshot) -> NoReturn:
         """Fail because of paths that git cannot record; patch and checkpoint have the rest."""
@@ -154,6 +157,33 @@ class WorkCompletion:
         await iteration.begin_next(self.run, last=iteration.number + self.plan.max_iterations)
         return True
 
+    async def _decide_left_out(self, snapshot: Snapshot, message: str) -> Snapshot | None:
+        """Return the work, with or without what git leaves out, as people or the profile decide.
+
+        None if the agent goes on with it. Raises Failure if the job stops.
+        """
+        if self.plan.left_out == "include":
+            snapshot = replace(snapshot, included={})
+        if self.plan.left_out == "leave" or not snapshot.all_left_out:
+            return snapshot
+        question = left_out_question.question_about(self.workspace.branch, snapshot)
+        try:
+            self.run.check_question(question)
+        except UsageError as error:
+            raise left_out_question.failure(snapshot, str(error)) from None
+        if snapshot.files_changed:
+            await self.run.patch(await self.workspace.diff(snapshot))
+        choice = left_out_question.choice_of(await self._ask(question, snapshot), snapshot)
+        if choice == left_out_question.INCLUDE:
+            return snapshot
+        if choice == left_out_question.WITHOUT:
+            return await self.workspace.without_included(snapshot, message)
+        await self.session.save_result(replace(snapshot, included={}, left_out=()))
+        await self._finish_iteration("left_out", snapshot)
+        failed = [left_out_question.for_agent(snapshot)]
+        await self.plan.iteration.begin_next(self.run, failed=failed)
+        return None
+
     async def _update_base(self, snapshot: Snapshot, message: str) -> tuple[Workspace, Snapshot]:
         """Merge the moved base branch into the work if the policy says so."""
         if self.run.job.mode is not Mode.FIX or snapshot.files_changed == 0:
@@ -161,7 +191,7 @@ class WorkCompletion:
         policy = await current_policy(self.run, self.plan.repository.location)
         if policy.settings.update_base != "merge":
             return self.workspace, snapshot
-        ref = self.plan.repository.ref
+        ref = self.plan.base_branch
         workspace, updated = await onto_current_base(self.workspace, snapshot, ref, message)
         if updated.base_sha != snapshot.base_sha:
             moved = {"from": snapshot.base_sha, "to": updated.base_sha}
@@ -294,7 +324,7 @@ class WorkCompletion:
             return answer
         await self._save_result(snapshot)
         if question.kind is QuestionKind.APPROVAL:
-            ref = self.plan.repository.ref
+            ref = self.plan.base_branch
             question = await with_conflicts(self.run, self.workspace, snapshot, ref, question)
         return await self.run.ask_or_park(question, shown)
 
@@ -340,7 +370,7 @@ class WorkCompletion:
 
         async def effect(_: str) -> dict[str, Any]:
             commit = await publish(self.run, self.workspace, snapshot)
-            ref = self.plan.repository.ref
+            ref = self.plan.base_branch
             conflicts = conflict_fields(await conflicts_of(self.run, self.workspace, snapshot, ref))
             published: dict[str, Any] = {"branch": self.workspace.branch, "commit": commit}
             published |= conflicts
@@ -354,7 +384,7 @@ class WorkCompletion:
 
     async def _open(self, result: dict[str, Any], validation: Validation) -> Done:
         """Open the pull request of published work, and return the job's result."""
-        ref = self.plan.repository.ref
+        ref = self.plan.base_branch
         result |= await open_for_job(self.run, self.workspace, result, validation, ref)
         return await self._to_done(result)
 

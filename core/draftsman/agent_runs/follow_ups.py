@@ -1,15 +1,19 @@
-"""Jobs that follow up on a pull request: the branch that they continue, and their number."""
+"""The branches of jobs: their own, or that of the pull request that they follow up on."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from draftsman.agent_runs.clones.commits import checked_branch, free_branch
+from draftsman.agent_runs.clones.mirror import open_mirror
 from draftsman.agent_runs.clones.open_branches import branch_work
 from draftsman.agent_runs.clones.workspace import ContinuedBranch
+from draftsman.agent_runs.commit_texts import branch_name
 from draftsman.agent_runs.iteration_plan import IterationPlan
 from draftsman.agent_runs.policy_check import current_policy
 from draftsman.errors import Failure
 from draftsman.forges.follow_up import FollowedPull
+from draftsman.jobs.job import Mode
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.outcome import Done
 from draftsman.questions.question import Answered, OnExpire
@@ -77,7 +81,7 @@ async def continued_branch(plan: IterationPlan) -> ContinuedBranch:
     run = plan.run
     followed = plan.followed
     if followed is None:
-        return ContinuedBranch()
+        return ContinuedBranch(plan.pinned_branch or await _new_branch(plan))
     earlier = plan.checkpoint.get("follow_up")
     if earlier and earlier["job"] in (run.job.number, run.job.retry_of):
         return ContinuedBranch(followed.branch, parents=tuple(earlier["parents"]))
@@ -90,3 +94,12 @@ async def continued_branch(plan: IterationPlan) -> ContinuedBranch:
         job=run.job.number,
     )
     return branch or ContinuedBranch(followed.branch)
+
+
+async def _new_branch(plan: IterationPlan) -> str:
+    """Return the name of the job's own branch, which the repository can have."""
+    run = plan.run
+    mirror = await open_mirror(run.settings.data_dir, plan.source)
+    name = branch_name(plan.git.branch, await plan.name_fields())
+    name = await checked_branch(name, mirror)
+    return name if run.job.mode is not Mode.FIX else await free_branch(plan.source, mirror, name)

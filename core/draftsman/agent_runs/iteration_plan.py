@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agent_runs.agent_choice import choose_agent
 from draftsman.agent_runs.clones.source import RepoSource
+from draftsman.agent_runs.commit_texts import job_fields
 from draftsman.agent_runs.iteration import Iteration
 from draftsman.agent_runs.repository import JobRepository, resolve_repository
 from draftsman.agent_runs.validation.fresh_clone import setup_has_more_access
-from draftsman.forges.api.connection import git_login_of
+from draftsman.forges.api.connection import forge_of, git_login_of
 from draftsman.forges.follow_up import FollowedPull
 from draftsman.handlers.worker_run import WorkerRun
+from draftsman.jobs.job import Mode
 from draftsman.jobs.reserved_names import Owner
-from draftsman.repos.repo_profile import SavedProfile
+from draftsman.repos.repo_profile import LeftOut, SavedProfile
 from draftsman.settings.agents import AgentSettings
+from draftsman.settings.git import GitSettings
 
 BASE: Final = "agent:base"
 """Step that pins the base commit."""
+BRANCH: Final = "agent:branch"
+"""Step that pins the branch of the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +42,10 @@ class IterationPlan:
     iteration: Iteration
     pinned_base: str | None
     """The base commit of earlier runs."""
+    pinned_branch: str | None
+    """The branch of earlier runs."""
     followed: FollowedPull | None
-    """The pull request that the job follows up on."""
+    """The pull request that the job follows up on, with its base branch on the forge now."""
 
     @property
     def source(self) -> RepoSource:
@@ -47,14 +55,49 @@ class IterationPlan:
         return RepoSource.of(location, settings.http, git_login_of(settings, location))
 
     @property
+    def base_branch(self) -> str | None:
+        """The branch that the work is merged into, by its ref; None: the default of the source."""
+        return self.repository.ref if self.followed is None else self.followed.base
+
+    @property
     def saved(self) -> SavedProfile | None:
         """The profile of the repository."""
         return self.repository.saved
 
     @property
+    def git(self) -> GitSettings:
+        """How work is committed, by the configuration and the profile."""
+        own = None if self.saved is None else self.saved.profile.git
+        return self.run.settings.git.override(own)
+
+    @property
+    def title(self) -> str:
+        """The title of the request; without one, the agent and the repository."""
+        job = self.run.job
+        return job.ticket_title or f"{self.agent_name} on {Path(job.repo_name or '')}"
+
+    async def name_fields(self) -> dict[str, str]:
+        """Return the fields of the job for the templates of branches and messages."""
+        run = self.run
+        return job_fields(
+            run.job.number,
+            title=run.job.ticket_title or "",
+            url=await run.wait(run.services.checkpoints.ticket_url, run.job.number),
+            requester=run.job.invoker_id,
+            agent=self.agent_name,
+        )
+
+    @property
     def max_iterations(self) -> int:
         """Iterations after which people decide about failed work."""
         return 1 if self.saved is None else self.saved.profile.max_iterations
+
+    @property
+    def left_out(self) -> LeftOut:
+        """What becomes of files that git leaves out; only published work is complete or asks."""
+        if self.run.job.mode is not Mode.FIX:
+            return "leave"
+        return "ask" if self.saved is None else self.saved.profile.left_out
 
     @property
     def sets_up_on_base(self) -> bool:
@@ -85,5 +128,15 @@ async def plan_iteration(run: WorkerRun) -> IterationPlan:
         agent=agent,
         iteration=Iteration.latest(steps),
         pinned_base=steps[BASE].result if BASE in steps else None,
-        followed=await run.wait(run.services.workflows.followed_pull, run.job.number),
+        pinned_branch=steps[BRANCH].result if BRANCH in steps else None,
+        followed=await _followed_pull(run, repository.source),
     )
+
+
+async def _followed_pull(run: WorkerRun, location: str) -> FollowedPull | None:
+    """Return the pull request that the job follows up on; people may have changed its base."""
+    followed = await run.wait(run.services.workflows.followed_pull, run.job.number)
+    forge = forge_of(run.settings, location)
+    if followed is None or forge is None:
+        return followed
+    return replace(followed, base=(await forge.get(followed.number)).base)

@@ -71,7 +71,6 @@ async def open_for_job(
                 "source": workspace.source.location,
                 "project": forge.project.path.casefold(),
                 "branch": workspace.branch,
-                "base": base,
                 "follow_ups": settings.events is not None,
             }
         except Failure as error:
@@ -124,6 +123,7 @@ async def _open(
         "number": pull.number,
         "url": pull.url,
         "state": pull.state,
+        "base": pull.base,
         "draft": facts.draft or pull.draft,
         "head": facts.head,
         "step": opened.step,

@@ -19,11 +19,12 @@ from functools import partial
 from typing import Any
 
 from draftsman.agent_runs.agent_choice import AGENT_SETTING
+from draftsman.agent_runs.clones.commits import CommitIdentity, JobBranches
 from draftsman.agent_runs.clones.tree_removal import clone_tag
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.completion import WorkCompletion
 from draftsman.agent_runs.follow_ups import continued_branch, left_to_people
-from draftsman.agent_runs.iteration_plan import BASE, IterationPlan, plan_iteration
+from draftsman.agent_runs.iteration_plan import BASE, BRANCH, IterationPlan, plan_iteration
 from draftsman.agent_runs.policies.file_classes import classes_of
 from draftsman.agent_runs.policies.repo_policy import names
 from draftsman.agent_runs.policy_check import owners_of_changes
@@ -115,6 +116,7 @@ async def _run_iteration(
 async def _prepare_workspace(plan: IterationPlan) -> Workspace:
     """Clone the repository at the commit from which the iteration goes on."""
     run = plan.run
+    branch = await continued_branch(plan)
     return await Workspace.prepare(
         run.settings.data_dir,
         plan.source,
@@ -125,8 +127,12 @@ async def _prepare_workspace(plan: IterationPlan) -> Workspace:
         bundle=plan.bundle,
         restored=not plan.sets_up_on_base,
         created_at=run.job.created_at,
-        branch=await continued_branch(plan),
+        branch=branch,
         quotas=run.settings.quotas,
+        includes_all=plan.left_out != "leave",
+        included=None if branch.work else plan.checkpoint.get("included"),
+        identity=CommitIdentity.of(plan.git, run.job.invoker_id),
+        branches=JobBranches(plan.git.branch),
     )
 
 
@@ -155,6 +161,7 @@ async def _record_workspace(plan: IterationPlan, workspace: Workspace) -> RunSan
     assert sandbox is not None  # noqa: S101 - a run has its sandbox
     if plan.pinned_base is None:
         await run.step(BASE, lambda _: workspace.base_sha, owner=Owner.WORKER)
+        await run.step(BRANCH, lambda _: workspace.branch, owner=Owner.WORKER)
         resolved = plan.repository.as_event(workspace.base_sha)
         await run.event("repo_resolved", resolved, Owner.WORKER)
     await run.event("sandbox_applied", sandbox.as_event(plan.agent.network), Owner.WORKER)

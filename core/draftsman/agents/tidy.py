@@ -15,11 +15,12 @@ import re
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -28,12 +29,18 @@ from draftsman.agents.agent_client import AgentClient, RequestRefused, RunParked
 # Commands of a repository profile, run with a deadline and bounded output.
 
 
+NOT_FOUND: Final = 127
+"""Exit code of a shell for a program that it cannot find."""
 KEPT_BYTES: Final = 2000
 """Bytes kept of the start of an output, and of its end."""
 EXIT_POLL: Final = 0.5
 """Seconds between checks for an exit, since a child of the command may keep the output open."""
 MAX_TITLE: Final = 500
 """Characters of a command that is shown."""
+MAX_REASON: Final = 500
+"""Characters of the output of a command that could not run."""
+EXCERPT: Final = re.compile(r"\s*\d*\s*\|")
+"""Begins a line of an excerpt of a file, after which the reason follows."""
 NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
 TALLY: Final = re.compile(
     r"\b\d{1,9} \w{0,100}?(error|failed|failure|file|finding|issue|passed|problem)"
@@ -42,8 +49,12 @@ TALLY: Final = re.compile(
 _numbers = itertools.count(1)
 
 
-class CommandNotFound(Exception):
-    """The program of a command does not exist."""
+class CommandFailed(Exception):
+    """A command could not run; `code` is that of the error."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class CompletedCommand(NamedTuple):
@@ -54,12 +65,16 @@ class CompletedCommand(NamedTuple):
     exit_code: int | None
     seconds: float
     output: str
+    problem: str = ""
+    """Why it could not run; '' if it could."""
 
     @property
     def summary(self) -> str:
-        """The line of the output with the totals, else the last line."""
+        """The problem, else the line of the output with the totals, else the last line."""
         if self.exit_code is None:
             return f"timed out after {self.seconds:.0f} s"
+        if self.problem:
+            return self.problem
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         tallies = [line for line in lines if TALLY.search(line)]
         return (tallies or lines or [f"exit {self.exit_code}"])[-1][:200]
@@ -76,31 +91,56 @@ class CompletedCommand(NamedTuple):
         }
 
 
-def run(client: AgentClient, settings: dict[str, Any], folder: Path) -> CompletedCommand:
-    """Run a command of the profile in a folder.
+def run(client: AgentClient, settings: dict[str, Any], tree: Path, part: str) -> CompletedCommand:
+    """Run a command of the profile in a part of a tree; paths in its output are relative to it.
 
-    Raises CommandNotFound, and RunParked after killing the command.
+    Raises CommandFailed for a required command that could not run, and RunParked after killing the
+    command.
     """
-    name = settings["name"]
     command = settings["command"]
     started = time.monotonic()
     call = {"key": f"command-{next(_numbers)}", "text": shlex.join(command)[:MAX_TITLE]}
     client.send("activity", kind="tool", tool="execute", state="running", **call)
-    child = _start(name, command, folder)
-    try:
-        output, in_time = _read(client, child, started + settings["timeout"])
-    finally:
-        _kill(child)
-    code = child.wait() if in_time else None
+    code, text = _execute(client, command, tree / part, started + settings["timeout"])
     ended = "completed" if code == 0 else "failed"
     client.send("activity", kind="tool", tool="execute", state=ended, **call)
-    text = output.text()
-    if code == 127:
-        lines = text.strip().splitlines() or [f"{command[0]} exited with 127"]
-        raise CommandNotFound(_advice(name, lines[-1]))
-    if code == 1 and _lacks_module(command, text):
-        raise CommandNotFound(_advice(name, f"{command[0]} has no module {_module(command)}"))
-    return CompletedCommand(name, shlex.join(command), code, time.monotonic() - started, text)
+    text = text.replace(f"{tree}/", "")
+    problem = _problem(settings, code, text)
+    if problem and settings.get("required", True):
+        is_missing = code not in settings["error_exits"]
+        raise CommandFailed(problem, "command_not_found" if is_missing else "command_failed")
+    seconds = time.monotonic() - started
+    return CompletedCommand(settings["name"], shlex.join(command), code, seconds, text, problem)
+
+
+def _problem(settings: dict[str, Any], code: int | None, output: str) -> str:
+    """Return why a command could not run; '' if it could."""
+    name = settings["name"]
+    command = settings["command"]
+    if code in settings["error_exits"]:
+        return f"command {name!r} could not run (exit {code}): {_reason(output)}"
+    lines = output.strip().splitlines() or [f"{command[0]} exited with {code}"]
+    missing = None
+    if code == NOT_FOUND:
+        missing = lines[-1][:300]
+    elif code == 1 and _lacks_module(command, output):
+        missing = f"{command[0]} has no module {_module(command)}"
+    if missing is None:
+        return ""
+    return (
+        f"command {name!r}: {missing}; install it where the sandbox can read it"
+        " ([sandbox] read_only), or change the profile"
+    )
+
+
+def _reason(output: str) -> str:
+    """Return an output in one line, without excerpts of files; a long one without its middle."""
+    lines = [line.strip() for line in output.splitlines() if not EXCERPT.match(line)]
+    text = "; ".join(filter(None, lines)) or "no output"
+    if len(text) <= MAX_REASON:
+        return text
+    half = MAX_REASON // 2
+    return f"{text[:half]} … {text[-half:]}"
 
 
 class HeadTailBuffer:
@@ -125,10 +165,13 @@ class HeadTailBuffer:
         return (self._head + gap + self._tail).decode(errors="replace").replace("\0", "")
 
 
-def _start(name: str, command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+def _execute(
+    client: AgentClient, command: list[str], folder: Path, deadline: float
+) -> tuple[int | None, str]:
+    """Run a command; return its exit code, None after the deadline, and its output."""
     quiet = {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        return subprocess.Popen(
+        child = subprocess.Popen(
             command,
             cwd=folder,
             env=os.environ | quiet,
@@ -138,7 +181,12 @@ def _start(name: str, command: list[str], folder: Path) -> subprocess.Popen[byte
             start_new_session=True,
         )
     except OSError:
-        raise CommandNotFound(_advice(name, f"program {command[0]} not found")) from None
+        return NOT_FOUND, f"program {command[0]} not found"
+    try:
+        output, in_time = _read(client, child, deadline)
+    finally:
+        _kill(child)
+    return child.wait() if in_time else None, output.text()
 
 
 def _read(
@@ -180,13 +228,6 @@ def _lacks_module(command: list[str], output: str) -> bool:
     return match is not None and match[1].partition(".")[0] == _module(command)
 
 
-def _advice(name: str, problem: str) -> str:
-    return (
-        f"command {name!r}: {problem[:300]}; install it where the sandbox can read it"
-        " ([sandbox] read_only), or change the profile"
-    )
-
-
 def _module(command: list[str]) -> str | None:
     """Return the top-level package of the `-m` argument."""
     after = command[command.index("-m") + 1 :] if "-m" in command else []
@@ -198,6 +239,9 @@ ALL: Final = "all fixes"
 NOTHING: Final = "nothing"
 FIXED: Final = re.compile(r"\((\d+) fixed")
 NO_FILES: Final = re.compile(r"No \w+ files found")
+SHORTSTAT: Final = re.compile(r"(\d+) (file|insertion|deletion)")
+COUNTS: Final = ("files", "insertions", "deletions")
+COPIED: Final = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 CONTEXT_LINES: Final = 20
 NONE_RAN: Final = (
     "no validators ran: add validation_commands to the repository's profile; see docs/repos.md of"
@@ -215,15 +259,12 @@ STAGES: Final = {
 Outcome = dict[str, Any]
 
 
-class FixerTimeout(Exception):
-    """A fixer exceeded its timeout."""
-
-
 class Tidy:
     """One run of the agent."""
 
-    def __init__(self, client: AgentClient) -> None:
+    def __init__(self, client: AgentClient, indexes: Path) -> None:
         self.client = client
+        self.indexes = indexes
         start = client.start
         self.tree = Path(start["workspace"])
         self.part = start["profile"].get("path", "")
@@ -267,37 +308,60 @@ class Tidy:
         self.client.send("activity", kind="plan", entries=steps)
 
     def validate(self) -> list[Outcome]:
-        """Run the validators on the workspace, and remove the files that they leave in it."""
-        before = self._new_files(self.tree)
-        outcomes = [self._validate(settings) for settings in self.validators]
-        for name in self._new_files(self.tree) - before:
-            if not name.endswith("/"):  # a repository
-                (self.tree / name).unlink(missing_ok=True)
+        """Run the validators on a copy of the workspace, each without the changes of the others."""
+        outcomes = []
+        with self.copy() as copy:
+            for settings in self.validators:
+                ran = run(self.client, settings, copy, self.part)
+                passed = ran.exit_code == 0
+                outcome = ran.as_json() | {"passed": passed, "required": settings["required"]}
+                self.client.send("event", kind="validation_ran", payload=outcome)
+                outcomes.append(outcome)
+                self.undo(copy)
         return outcomes
-
-    def _validate(self, settings: dict[str, Any]) -> Outcome:
-        try:
-            ran = run(self.client, settings, self.tree / self.part)
-        except CommandNotFound as error:
-            if settings["required"]:
-                raise
-            ran = CompletedCommand(settings["name"], settings["command"][0], 127, 0.0, str(error))
-        outcome = ran.as_json() | {"passed": ran.exit_code == 0, "required": settings["required"]}
-        self.client.send("event", kind="validation_ran", payload=outcome)
-        return outcome
 
     def survey(self) -> dict[str, Outcome]:
         """Return the changes of each level, measured on copies."""
         changes = {}
         for level in (SAFE, ALL):
-            with tempfile.TemporaryDirectory(dir=os.environ.get("HOME")) as folder:
-                copy = Path(folder, "tree")
-                shutil.copytree(self.tree, copy, symlinks=True, ignore=_git_folder(self.tree))
-                (copy / ".git").write_text(f"gitdir: {self.tree / '.git'}\n")
-                ran = [run(self.client, fixer, copy / self.part) for fixer in self.fixers_of(level)]
-                changes[level] = self.changes(copy) | {"findings": _findings(ran)}
+            with self.copy() as copy:
+                ran = [self.fix(fixer, copy) for fixer in self.fixers_of(level)]
+                counts = self.count(self.written(self.tree), self.written(copy))
+                changes[level] = counts | {"findings": _findings(ran)}
             self.client.send("log", text=f"{level}: {describe(changes[level])}")
         return changes
+
+    @contextlib.contextmanager
+    def copy(self) -> Iterator[Path]:
+        """Yield a copy of the workspace, with the repository of the workspace."""
+        with tempfile.TemporaryDirectory(dir=os.environ.get("HOME")) as folder:
+            copy = Path(folder, "tree")
+            shutil.copytree(self.tree, copy, symlinks=True, ignore=_left_out(self.tree))
+            (copy / ".git").write_text(f"gitdir: {self.tree / '.git'}\n")
+            yield copy
+
+    def undo(self, copy: Path) -> None:
+        """Restore the tracked files of a copy; what a command builds stays for the next."""
+        changed = ("--name-only", "--no-renames", "--diff-filter=DMT")
+        trees = (self.written(self.tree), self.written(copy))
+        for name in filter(None, self.git(copy, "diff", "-z", *changed, *trees).split("\0")):
+            target = copy / name
+            if target.is_dir() and not target.is_symlink():
+                shutil.rmtree(target)
+            target.unlink(missing_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(self.tree / name, target, follow_symlinks=False)
+
+    def fix(self, fixer: dict[str, Any], tree: Path) -> CompletedCommand:
+        """Run a fixer in a tree; raises CommandFailed if it does not end in time."""
+        ran = run(self.client, fixer, tree, self.part)
+        if ran.exit_code is None:
+            text = (
+                f"fixer {ran.name!r} exceeded its timeout of {fixer['timeout']:g} s;"
+                " increase the timeout in the profile"
+            )
+            raise CommandFailed(text, "command_timeout")
+        return ran
 
     def fixers_of(self, level: str) -> list[dict[str, Any]]:
         """Return the fixers of a level, unsafe fixers first, so that a formatter runs last."""
@@ -320,39 +384,42 @@ class Tidy:
 
     def apply(self, level: str) -> Outcome:
         """Run the level's fixers in the workspace."""
+        before = self.written(self.tree)
         for fixer in self.fixers_of(level):
-            ran = run(self.client, fixer, self.tree / self.part)
+            ran = self.fix(fixer, self.tree)
             self.client.send("event", kind="command_executed", payload=ran.as_json())
-            if ran.exit_code is None:
-                raise FixerTimeout(
-                    f"fixer {ran.name!r} exceeded its timeout of {fixer['timeout']:g} s;"
-                    " increase the timeout in the profile"
-                )
-        return self.changes(self.tree) | {"level": level}
+        return self.count(before, self.written(self.tree)) | {"level": level}
 
-    def changes(self, tree: Path) -> Outcome:
-        """Return the number of changed files and lines against the base commit."""
-        rows = self._git(tree, "diff", "--numstat", "--no-renames", "--no-ext-diff", self.base)
-        new = self._new_files(tree)
-        counts = [row.split("\t")[:2] for row in rows]
-        added = sum(int(plus) for plus, _ in counts if plus != "-")
-        removed = sum(int(minus) for _, minus in counts if minus != "-")
-        return {"files": len(rows) + len(new), "insertions": added, "deletions": removed}
+    def count(self, before: str, after: str) -> Outcome:
+        """Return the number of changed files and lines between two trees of files."""
+        shown = self.git(self.tree, "diff", "--shortstat", "--no-ext-diff", before, after)
+        counts = {noun: int(number) for number, noun in SHORTSTAT.findall(shown)}
+        return {name: counts.get(name.removesuffix("s"), 0) for name in COUNTS}
 
-    def _new_files(self, tree: Path) -> set[str]:
-        """Return the files that are neither in the index nor ignored."""
-        return set(self._git(tree, "ls-files", "--others", "--exclude-standard"))
+    def written(self, tree: Path) -> str:
+        """Return the id of the files in a folder, as a commit would have them."""
+        listed = self.git(tree, "ls-files", "-z", "--others", "--exclude-standard").split("\0")
+        nested = [f":(exclude,top,literal){name}" for name in listed if name.endswith("/")]
+        index = self.indexes / tree.parent.name
+        if not index.exists():
+            self.git(tree, "read-tree", self.base, index=index)
+        self.git(tree, "add", "-A", "--ignore-errors", "--", ":(top)", *nested, index=index, most=1)
+        return self.git(tree, "write-tree", index=index).strip()
 
-    def _git(self, tree: Path, *arguments: str) -> list[str]:
+    def git(self, tree: Path, *arguments: str, index: Path | None = None, most: int = 0) -> str:
+        """Run git in a folder, with an index of its own; `most` is its highest exit code."""
         where = (f"--git-dir={self.tree / '.git'}", f"--work-tree={tree}")
-        output = subprocess.run(
-            ["git", *where, arguments[0], "-z", *arguments[1:]],
+        own = {} if index is None else {"GIT_INDEX_FILE": str(index)}
+        ran = subprocess.run(
+            ["git", *where, *arguments],
             cwd=tree,
-            env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"},
+            env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"} | own,
             stdout=subprocess.PIPE,
-            check=True,
-        ).stdout
-        return [row for row in os.fsdecode(output).split("\0") if row]
+            check=False,
+        )
+        if ran.returncode > most:
+            ran.check_returncode()
+        return os.fsdecode(ran.stdout)
 
     def finish(self, summary: str, applied: Outcome | None, after: list[Outcome]) -> None:
         """Store a report and send the result."""
@@ -387,8 +454,15 @@ def _findings(ran: list[CompletedCommand]) -> int:
     return sum(int(number) for command in ran for number in FIXED.findall(command.output))
 
 
-def _git_folder(tree: Path) -> Callable[[str, list[str]], list[str]]:
-    return lambda folder, _: [".git"] if Path(folder) == tree else []
+def _left_out(tree: Path) -> Callable[[str, list[str]], list[str]]:
+    """Return what is not copied: the repository, and what is no file, folder or link."""
+
+    def names(folder: str, entries: list[str]) -> list[str]:
+        kinds = {name: stat.S_IFMT(Path(folder, name).lstat().st_mode) for name in entries}
+        odd = [name for name, kind in kinds.items() if kind not in COPIED]
+        return [".git", *odd] if Path(folder) == tree else odd
+
+    return names
 
 
 def _nothing_to_fix(before: list[Outcome]) -> str:
@@ -443,13 +517,13 @@ def main() -> int:
     """Run until completed, parked or failed; return the exit code."""
     try:
         client = AgentClient()
-        Tidy(client).run()
+        with tempfile.TemporaryDirectory(dir=os.environ.get("HOME")) as indexes:
+            Tidy(client, Path(indexes)).run()
     except RunParked:
         return 0
-    except CommandNotFound as error:
-        return _fail(client, "PERMANENT", "command_not_found", error)
-    except FixerTimeout as error:
-        return _fail(client, "TRANSIENT_APP", "command_timeout", error)
+    except CommandFailed as error:
+        is_slow = error.code == "command_timeout"
+        return _fail(client, "TRANSIENT_APP" if is_slow else "PERMANENT", error.code, error)
     except RequestRefused as error:
         return _fail(client, error.error_class, "refused", error)
     return 0

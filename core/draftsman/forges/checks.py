@@ -23,6 +23,8 @@ class CheckState(StrEnum):
     PASSED = "passed"
     PENDING = "pending"
     FAILED = "failed"
+    NO_RESULT = "no_result"
+    """It was canceled, or waits for people: not passed, and nothing that a change repairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class CommitCheck:
 
 
 PASSED: Final = frozenset({"success", "neutral", "skipped"})
+NO_RESULT: Final = frozenset({"cancelled", "canceled", "action_required", "stale"})
 PENDING: Final = frozenset(
     {
         "",
@@ -49,8 +52,17 @@ PENDING: Final = frozenset(
         "scheduled",
         "waiting_for_resource",
         "manual",
+        "canceling",
     }
 )
+
+
+VERBS: Final = {
+    CheckState.FAILED: "failed",
+    CheckState.NO_RESULT: "ended without a result",
+    CheckState.PENDING: "not finished",
+}
+"""States that prevent a merge, in the order in which they count, and what the checks did."""
 
 
 def check_of(name: str, word: str | None) -> CommitCheck:
@@ -58,6 +70,8 @@ def check_of(name: str, word: str | None) -> CommitCheck:
     word = (word or "").lower()
     if word in PASSED:
         return CommitCheck(name, CheckState.PASSED)
+    if word in NO_RESULT:
+        return CommitCheck(name, CheckState.NO_RESULT)
     return CommitCheck(name, CheckState.PENDING if word in PENDING else CheckState.FAILED)
 
 
@@ -68,10 +82,10 @@ def overall(checks: Sequence[CommitCheck]) -> tuple[CheckState, str]:
     them.
     """
     other_checks = foreign(checks)
-    for state in (CheckState.FAILED, CheckState.PENDING):
+    for state, verb in VERBS.items():
         if names := sorted({check.name for check in checks if check.state is state}):
             omission = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            return state, f"{', '.join(names[:SHOWN])}{omission} {_verb(state)}"
+            return state, f"{', '.join(names[:SHOWN])}{omission} {verb}"
     if not other_checks:
         besides = f" besides the status {STATUS_NAME}" if checks else ""
         return CheckState.FAILED, f"it has no checks{besides}"
@@ -82,10 +96,6 @@ def overall(checks: Sequence[CommitCheck]) -> tuple[CheckState, str]:
 def foreign(checks: Sequence[CommitCheck]) -> list[CommitCheck]:
     """Return the checks that are not draftsman's own."""
     return [check for check in checks if check.name != STATUS_NAME]
-
-
-def _verb(state: CheckState) -> str:
-    return "failed" if state is CheckState.FAILED else "not finished"
 
 
 # The part of a CI log that shows why it failed.

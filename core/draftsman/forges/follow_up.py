@@ -41,6 +41,8 @@ class TrackedPull:
     base: str
     head: str
     """The commit that was published last."""
+    tip: str
+    """The commit of its branch when it was read last, perhaps that of a person."""
     state: str = "open"
     ended_at: datetime | None = None
 
@@ -53,6 +55,7 @@ class FollowedPull:
     root_id: UUID
     ordinal: int
     parent: int
+    number: int
     branch: str
     base: str
     url: str
@@ -101,6 +104,8 @@ class FamilyJob:
     invoker_id: str
     canceling: bool
     handed_over: bool
+    commits: Sequence[str] = ()
+    """The commits whose checks and conflicts it was told of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +172,8 @@ def plan(
     """Return the effects of the events; `refused` has the reason for people without the right.
 
     Comments are addressed by `mention`, or by the command of draftsman. An unfinished job gets
-    events at once. Otherwise consecutive events become a single follow-up: each event restarts its
-    delay.
+    events at once, but those about a commit that it does not have wait for its end. Otherwise
+    consecutive events become a single follow-up: each event restarts its delay.
     """
     for event in events:
         if (state := ENDS.get(EventKind(event.kind))) is not None:
@@ -180,17 +185,17 @@ def plan(
     ignored: list[tuple[FollowUpEvent, str]] = []
     wanted: list[FollowUpEvent] = []
     newest = {_identity(event): event.id for event in events}
+    live = [job for job in jobs if not _is_over(job)]
     for event in events:
-        reason = refused.get(event.id) or _no_work(event, pull.head, mention)
+        reason = refused.get(event.id) or _no_work(event, pull.tip, mention)
         if reason is None and newest[_identity(event)] != event.id:
             reason = "edited"
         if reason is None and any(job.handed_over for job in jobs):
             reason = "the pull request was handed over to people"
         if reason is not None:
             ignored.append((event, reason))
-        else:
+        elif not live or _has_commit(live[-1], pull, event):
             wanted.append(event)
-    live = [job for job in jobs if not _is_over(job)]
     waits = any(job.canceling for job in live) or (
         (not live and wanted and min(event.age for event in wanted) < delay)
         and max(event.age for event in wanted) < delay * MAX_WAIT
@@ -250,7 +255,7 @@ def message_text(event: FollowUpEvent, mention: str = MENTION) -> str:
             text = f"Review of {by} ({verdict}):\n\n{event.text}"
         case EventKind.CHECK_FAILED:
             log = f"\n\n{event.text}" if event.text else "; it gives no log"
-            text = f"The check {event.title} failed on the published commit{log}"
+            text = f"The check {event.title} failed on {(event.commit or '')[:12]}{log}"
         case EventKind.CONFLICT:
             text = (
                 f"The pull request conflicts with its base {event.title}. The base was merged into"
@@ -279,13 +284,13 @@ def answer_marker(key: str) -> str:
     return f"<!-- draftsman answer={key.replace('--', ZERO_WIDTH)} -->"
 
 
-def _no_work(event: FollowUpEvent, head: str, mention: str) -> str | None:
+def _no_work(event: FollowUpEvent, tip: str, mention: str) -> str | None:
     """Return why an event starts no work; None if it does."""
     kind = EventKind(event.kind)
     if event.is_bot:
         return "written by a program"
     if kind in STATE:
-        return None if event.commit == head else "about an earlier commit"
+        return None if event.commit == tip else "about an earlier commit"
     if event.is_message:
         return None
     command = command_of(event.text, mention)
@@ -301,6 +306,14 @@ def _no_work(event: FollowUpEvent, head: str, mention: str) -> str | None:
 def _identity(event: FollowUpEvent) -> str:
     """Return the part of a key that all versions of a comment share."""
     return event.key if event.is_message else event.key.rpartition(":")[0]
+
+
+def _has_commit(job: FamilyJob, pull: TrackedPull, event: FollowUpEvent) -> bool:
+    """Return whether an unfinished job has the commit that an event is about.
+
+    It does not have the commits that a person has pushed since it began.
+    """
+    return EventKind(event.kind) not in STATE or event.commit in (pull.head, *job.commits)
 
 
 def _is_over(job: FamilyJob) -> bool:

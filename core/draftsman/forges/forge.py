@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from draftsman.forges.checks import CommitCheck
-from draftsman.forges.forge_event import ForgeEvent, Labeling
+from draftsman.forges.forge_event import ForgeEvent, Labeling, PullEvents
 from draftsman.forges.project import Project
 from draftsman.forges.pull_request import (
     Account,
@@ -143,7 +143,7 @@ class EventSource(Protocol):
     Each call raises Failure, as those of `Forge`.
     """
 
-    async def pull(self, number: int) -> list[ForgeEvent]:
+    async def pull(self, number: int) -> PullEvents:
         """Return the events of a pull request: all comments, and those about its state now."""
         ...
 

@@ -99,6 +99,14 @@ class ForgeEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class PullEvents:
+    """The events of a pull request, and the commit of its branch; None after its end."""
+
+    events: list[ForgeEvent]
+    head: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StoredEvent:
     """An event of the forge with this name in the configuration, as it was stored."""
 

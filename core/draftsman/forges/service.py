@@ -34,6 +34,7 @@ class ForgeEvents(NamedLease):
 
     open_pulls = on_connection(store.open_pulls)
     closed_pulls = on_connection(store.closed_pulls)
+    note_tip = on_connection(store.note_tip)
     unprocessed = on_connection(store.unprocessed)
     finish = on_connection(store.finish)
     asked_targets = on_connection(store.asked_targets)

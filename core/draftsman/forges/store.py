@@ -20,6 +20,7 @@ from draftsman.database.database import (
 )
 from draftsman.database.named_queries import load
 from draftsman.forges.follow_up import (
+    STATE,
     AnswerDue,
     Family,
     FamilyJob,
@@ -59,6 +60,11 @@ async def closed_pulls(conn: Connection, forge: str) -> list[TrackedPull]:
     """Return the pull requests of jobs on a forge that were closed in the last 30 days."""
     params = {"forge": forge, "age": CLOSED_AGE, "limit": MAX_CLOSED}
     return await fetch_all(conn, _Q["closed_pulls"], params, TrackedPull)
+
+
+async def note_tip(conn: Connection, pull: TrackedPull, tip: str) -> None:
+    """Record the commit of a branch that was read after `pull` was."""
+    await execute(conn, _Q["note_tip"], {"root": pull.root, "head": pull.head, "tip": tip})
 
 
 # Events of people on forges: requests and answers.
@@ -135,7 +141,7 @@ async def new_events(conn: Connection, pull: TrackedPull) -> list[FollowUpEvent]
 
 async def members(conn: Connection, root: int) -> list[FamilyJob]:
     """Return the first job of a pull request and its follow-ups, in order."""
-    params = {"root": root, "limit": MAX_MEMBERS}
+    params = {"root": root, "about_commits": [*map(str, STATE)], "limit": MAX_MEMBERS}
     return await fetch_all(conn, _Q["members"], params, FamilyJob)
 
 
@@ -246,4 +252,4 @@ async def family(conn: Connection, job: int) -> Family | None:
     records = await rows(conn, _Q["family"], {"job": job})
     if not records:
         return None
-    return Family(TrackedPull(*records[0][:9]), tuple(int(row[9]) for row in records))
+    return Family(TrackedPull(*records[0][:10]), tuple(int(row[10]) for row in records))

@@ -21,18 +21,23 @@ SELECT %(forge)s, e.project, e.number, e.key, e.kind, %(channel)s, lower(e.autho
 RETURNING id
 
 -- name: open_pulls
-SELECT root, forge, project, number, url, branch, base, head FROM draftsman.pull_requests
+SELECT root, forge, project, number, url, branch, base, head, coalesce(tip, head) AS tip FROM draftsman.pull_requests
  WHERE forge = %(forge)s AND state = 'open'
  ORDER BY root DESC
  LIMIT %(limit)s
 
 -- The pull requests that were closed lately, and that people may open again.
 -- name: closed_pulls
-SELECT root, forge, project, number, url, branch, base, head, state, ended_at
+SELECT root, forge, project, number, url, branch, base, head, coalesce(tip, head) AS tip, state, ended_at
   FROM draftsman.pull_requests
  WHERE forge = %(forge)s AND state = 'closed' AND ended_at > draftsman.now() - %(age)s::interval
  ORDER BY ended_at DESC
  LIMIT %(limit)s
+
+-- The commit of the branch as it was read; not if a job has published another one meanwhile.
+-- name: note_tip
+UPDATE draftsman.pull_requests SET tip = nullif(%(tip)s, head)
+ WHERE root = %(root)s AND head = %(head)s AND coalesce(tip, head) <> %(tip)s
 
 -- Events of people on forges: requests and answers.
 
@@ -77,7 +82,7 @@ SELECT p.root FROM draftsman.pull_requests p
  LIMIT %(limit)s
 
 -- name: lock_pull
-SELECT root, forge, project, number, url, branch, base, head, state FROM draftsman.pull_requests
+SELECT root, forge, project, number, url, branch, base, head, coalesce(tip, head) AS tip, state FROM draftsman.pull_requests
  WHERE root = %(root)s
    FOR NO KEY UPDATE
 
@@ -93,7 +98,9 @@ SELECT id, forge, kind, source::text, author, author_name, is_bot, verdict, titl
 -- The first job of a pull request and its follow-ups, in order.
 -- name: members
 SELECT m.job, m.ordinal, s.status, r.invoker_id, s.cancel_requested_at IS NOT NULL AS canceling,
-       coalesce(s.result ->> 'handed_over' = 'true', false) AS handed_over
+       coalesce(s.result ->> 'handed_over' = 'true', false) AS handed_over,
+       ARRAY(SELECT DISTINCT e.commit FROM draftsman.forge_events e
+              WHERE e.job = m.job AND e.kind = ANY (%(about_commits)s::text[])) AS commits
   FROM (SELECT %(root)s::bigint AS job, 0 AS ordinal
          UNION ALL
         SELECT f.job, f.ordinal FROM draftsman.follow_ups f WHERE f.root = %(root)s) m
@@ -188,7 +195,7 @@ SELECT number, %(kind)s, 'system', %(payload)s FROM locked
 -- The pull request that a job follows up on; the last follow-up before it that people allowed to go
 -- on is that of `allowed`.
 -- name: of_job
-SELECT f.root, r.id AS root_id, f.ordinal, f.parent, p.branch, p.base, p.url,
+SELECT f.root, r.id AS root_id, f.ordinal, f.parent, p.number, p.branch, p.base, p.url,
        r.ticket_title AS title, r.source::text,
        coalesce((SELECT max(o.ordinal) FROM draftsman.follow_ups o
                    JOIN draftsman.job_steps t ON t.job = o.job AND t.key = 'agent:follow_ups'
@@ -236,7 +243,7 @@ UPDATE draftsman.forge_events SET answered_at = draftsman.now()
         ORDER BY id FOR NO KEY UPDATE))
 
 -- name: ended_branches
-SELECT root, forge, project, number, url, branch, base, head FROM draftsman.pull_requests
+SELECT root, forge, project, number, url, branch, base, head, coalesce(tip, head) AS tip FROM draftsman.pull_requests
  WHERE forge = %(forge)s AND state <> 'open' AND branch_deleted_at IS NULL
    AND ended_at > draftsman.now() - interval '1 day'
  ORDER BY root DESC
@@ -247,7 +254,7 @@ UPDATE draftsman.pull_requests SET branch_deleted_at = draftsman.now()
  WHERE root = %(root)s AND state <> 'open' AND branch_deleted_at IS NULL
 
 -- name: family
-SELECT p.root, p.forge, p.project, p.number, p.url, p.branch, p.base, p.head, p.state, m.job
+SELECT p.root, p.forge, p.project, p.number, p.url, p.branch, p.base, p.head, coalesce(p.tip, p.head), p.state, m.job
   FROM draftsman.pull_requests p
  CROSS JOIN LATERAL (
        SELECT p.root AS job

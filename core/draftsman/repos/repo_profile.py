@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, field_serializer, model_validator
 
@@ -18,6 +18,7 @@ from draftsman import field_errors
 from draftsman.errors import UsageError
 from draftsman.field_errors import matching
 from draftsman.settings.agents import repo_config_names
+from draftsman.settings.git import CommitSettings
 from draftsman.settings.hours import LadderChoice
 from draftsman.settings.network import Network, as_json
 from draftsman.settings.policies import PathRule, PolicySettings
@@ -74,6 +75,7 @@ def _with_files(command: tuple[str, ...]) -> tuple[str, ...]:
     return command
 
 
+LeftOut = Literal["ask", "include", "leave"]
 Patterns = Annotated[tuple[str, ...], Field(max_length=1000)]
 
 
@@ -177,10 +179,15 @@ class RepoProfile(ProfileSettings):
     """Files that may decide whether work passes, besides all that are not ordinary."""
     ordinary_files: Patterns = ()
     """Files that decide nothing, though they are not ordinary by their name or folder."""
+    left_out: LeftOut = "ask"
+    """Files that git leaves out, such as those of a repository that the agent made in the tree: ask
+    what becomes of them, include them, or leave them out."""
     evidence: EvidenceProfile | None = None
     """How changed tests prove the work; None: they do not have to."""
     policy: PolicySettings | None = None
     """Keys that differ from the policy of the configuration."""
+    git: CommitSettings | None = None
+    """Keys that differ from those of the configuration about commits and branches."""
     ladders: LadderChoice = Field({})
     """Ladder of each kind of question that differs from `[questions]`."""
     max_iterations: int = Field(5, ge=1, le=1000)
@@ -201,10 +208,10 @@ class RepoProfile(ProfileSettings):
                 raise ValueError("two commands of a profile have the same name; make them differ")
         return self
 
-    @field_serializer("policy")
-    def _own_keys(self, policy: PolicySettings | None) -> dict[str, Any] | None:
+    @field_serializer("policy", "git")
+    def _own_keys(self, own: Section | None) -> dict[str, Any] | None:
         """Leave the other keys out, so that the configuration decides on them."""
-        return None if policy is None else policy.model_dump(mode="json", exclude_unset=True)
+        return None if own is None else own.model_dump(mode="json", exclude_unset=True)
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -227,6 +234,7 @@ _MODELS: Final[dict[str, type[Section]]] = {
     "evidence.": EvidenceProfile,
     "policy.paths.": PathRule,
     "policy.": PolicySettings,
+    "git.": CommitSettings,
     "": RepoProfile,
 }
 """Models of a profile's tables, by the beginning of the names of their keys."""

@@ -55,6 +55,7 @@ from draftsman.settings.dashboard import DashboardSettings
 from draftsman.settings.database import DatabaseSettings, EmbeddedSettings
 from draftsman.settings.evidence import EvidenceSettings
 from draftsman.settings.forges import AnyForge, ForgeSettings, check_forges
+from draftsman.settings.git import GitSettings
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.job_types import TypeSettings
 from draftsman.settings.limits import UsageSettings
@@ -166,6 +167,7 @@ class Settings(BaseSettings):
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     evidence: EvidenceSettings = Field(default_factory=EvidenceSettings.model_construct)
     policy: PolicySettings = Field(default_factory=PolicySettings.model_construct)
+    git: GitSettings = Field(default_factory=GitSettings.model_construct)
     codeowners: dict[CodeOwner, str] = Field(
         {}, examples=[{"@acme/database": "maintainers", "anna@example.org": "anna"}]
     )

@@ -98,5 +98,4 @@ class PolicySettings(Section):
         """Return the policy with the keys that another sets; its rules of paths come last."""
         if other is None:
             return self
-        changed = {name: getattr(other, name) for name in other.model_fields_set}
-        return self.model_copy(update=changed | {"paths": (*self.paths, *other.paths)})
+        return self.model_copy(update=other.given | {"paths": (*self.paths, *other.paths)})

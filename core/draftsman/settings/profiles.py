@@ -12,12 +12,17 @@ REPORT: Final = "{report}"
 """Part of a command's words that stands for a file outside of the clone, for a report of tests."""
 
 
+ErrorExits = Annotated[tuple[Annotated[int, Field(ge=1, le=255)], ...], Field(max_length=50)]
+
+
 class SetupSettings(Section):
     """A command of a profile that prepares a new clone."""
 
     name: str = Field(min_length=1)
     command: tuple[str, ...] = Field(min_length=1)
     timeout: float = Field(600, gt=0)
+    error_exits: ErrorExits = ()
+    """As those of validation commands; such an exit is not retried."""
 
 
 class CommandSettings(Section):
@@ -34,6 +39,9 @@ class CommandSettings(Section):
     report: Annotated[str, Field(max_length=1000)] = ""
     """Pattern of the reports that it writes in the profile's folder, such as
     `target/surefire-reports/*.xml`; '' if it has a word with `{report}`, or no report."""
+    error_exits: ErrorExits = ()
+    """Exit codes by which it says that it could not run, for example because its configuration is
+    invalid; empty: those of programs that draftsman knows."""
 
 
 class FixSettings(Section):
@@ -47,6 +55,8 @@ class FixSettings(Section):
     """`safe`: for both answers; `all`: only if the person chose all fixes."""
     timeout: float = Field(300, gt=0)
     """Seconds until it is killed."""
+    error_exits: ErrorExits = ()
+    """As those of validation commands."""
 
 
 def _ruff_checks() -> tuple[CommandSettings, ...]:

@@ -34,6 +34,11 @@ class Section(BaseModel):
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The keys that were given, with their values."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
     @classmethod
     def for_table(cls, table: Any) -> type[Section]:
         """Return the model of a table: that of its kind, if tables have kinds."""

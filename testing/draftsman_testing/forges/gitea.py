@@ -174,10 +174,13 @@ class FakeGitea(FakeForge):
         return {"id": len(self.world.statuses)}
 
     def _checks(self, call: Request) -> Any:
-        words = {"passed": "success", "failed": "failure", "pending": "pending"}
+        words = {"passed": "success", "failed": "failure"}
         commit = call.parts[2]
         jobs = [item for item in self.world.checks if item["commit"] in ("*", commit)]
-        found = [{"context": item["name"], "status": words[item["state"]]} for item in jobs]
+        found = [
+            {"context": item["name"], "status": words.get(item["state"], item["state"])}
+            for item in jobs
+        ]
         found += [
             {"context": item["name"], "status": item["state"]} for item in self.world.latest(commit)
         ]

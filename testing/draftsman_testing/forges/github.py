@@ -231,7 +231,7 @@ class FakeGitHub(FakeForge):
         return {"id": len(self.world.statuses)}
 
     def _check_runs(self, call: Request) -> Any:
-        words = {"passed": "success", "failed": "failure"}
+        words = {"passed": "success", "failed": "failure", "canceled": "cancelled"}
         numbered = list(enumerate(self.world.checks, 1))
         runs = [(id, item) for id, item in numbered if item["commit"] in ("*", call.parts[2])]
         return Page(

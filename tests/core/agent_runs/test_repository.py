@@ -228,14 +228,25 @@ async def test_validators_that_are_not_installed_do_not_pass(
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ({"command": ["no-such-program"]}, "program 'no-such-program' not found"),
+        (
+            {"command": ["sh", "-c", "echo x.toml: bad key; exit 9"], "error_exits": [9]},
+            "could not run (exit 9): x.toml: bad key",
+        ),
+    ],
+    ids=["missing", "invalid configuration"],
+)
 async def test_a_failed_setup_prevents_the_start_of_the_agent(
-    rt: Runtime, make: Factory, tmp_path: Path
+    rt: Runtime, make: Factory, tmp_path: Path, command: dict[str, Any], reason: str
 ) -> None:
-    fields = {"setup_commands": [{"name": "install", "command": ["no-such-program"]}]}
+    fields = {"setup_commands": [{"name": "install", **command}]}
     repo = await known(rt, make, tmp_path / "pay", fields)
     job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert (job.last_error or "").startswith("setup command 'install' failed: program")
+    assert (job.last_error or "").startswith(f"setup command 'install' failed: {reason}")
 
 
 async def test_a_folder_of_a_monorepo_has_its_own_profile(

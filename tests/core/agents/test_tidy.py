@@ -213,9 +213,93 @@ async def test_configured_fixers_run_and_new_files_are_counted(repository: Path)
     workspace, transcript = await tidy(repository, {"apply": "all fixes"}, profile)
     safe, all_fixes, _ = transcript.of(AskMessage)[0].choices
     assert safe.description == "changes in 1 file, +2 -2 lines"
-    assert all_fixes.description == "changes in 2 files, +2 -2 lines"
+    assert all_fixes.description == "changes in 2 files, +3 -2 lines"
     assert transcript.of(ResultMessage)[0].summary == "all fixes applied to 2 files; shout: exit 1"
     assert (workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"
+
+
+FIXING = {"pyproject.toml": "[tool.ruff]\nfix = true\n", "code.py": "import os\nx = 1\n"}
+"""A repository whose linter fixes it by itself."""
+
+
+@pytest.mark.parametrize("answer", ["nothing", None, "safe fixes", "all fixes"])
+async def test_a_validator_that_fixes_changes_nothing_that_was_not_chosen(
+    tmp_path: Path, answer: str | None
+) -> None:
+    source = make_repository(tmp_path / "source", FIXING | {"other.py": "import os\n"})
+    profile = RUFF.model_copy(
+        update={"validation_commands": (*RUFF.validation_commands, *SED.validation_commands[:1])}
+    )
+    workspace, transcript = await tidy(source, {"apply": answer}, profile)
+    [ask] = transcript.of(AskMessage)
+    described = {choice.value: choice.description for choice in ask.choices}
+    snapshot = await workspace.snapshot("chosen")
+    counts = (snapshot.files_changed, snapshot.insertions, snapshot.deletions)
+    if answer in (None, "nothing"):
+        assert counts == (0, 0, 0)
+    else:
+        files, *lines = counts
+        text = f"in {files} files, +{lines[0]} -{lines[1]} lines"
+        assert described[str(answer)].endswith(text), described
+    [result] = transcript.of(ResultMessage)
+    assert result.data["files_changed"] == snapshot.files_changed
+
+
+async def test_a_validator_does_not_see_the_changes_of_another(repository: Path) -> None:
+    spoil = "import os, pathlib; pathlib.Path('notes.txt').unlink(); os.mkdir('notes.txt')"
+    build = "import pathlib; pathlib.Path('built.txt').write_text('1')"
+    profile = ProfileSettings(
+        validation_commands=(
+            CommandSettings(**script("spoils", f"{spoil}; {build}")),
+            CommandSettings(name="notes", command=("grep", "-q", "one", "notes.txt")),
+            CommandSettings(name="built", command=("test", "-f", "built.txt")),
+        ),
+        fix_commands=(),
+    )
+    workspace, transcript = await tidy(repository, {}, profile)
+    [result] = transcript.of(ResultMessage)
+    assert result.summary == "nothing to fix; all validators pass"
+    assert (await workspace.snapshot("nothing")).files_changed == 0
+
+
+RUFF_CHECK = ("{python}", "-P", "-m", "ruff", "check", ".")
+
+
+async def test_a_command_that_cannot_run_fails_with_the_file_and_the_reason(
+    tmp_path: Path,
+) -> None:
+    files = {"pyproject.toml": "[tool.ruff]\ntool = 1\n", "code.py": "x = 1\n"}
+    source = make_repository(tmp_path / "source", files)
+    lint = CommandSettings(name="lint", command=RUFF_CHECK)
+    own = CommandSettings(**script("own", "print('own.toml: no rules'); exit(9)"), error_exits=(9,))
+    fix = FixSettings(name="fix", command=(*RUFF_CHECK, "--fix"))
+    reason = "Failed to parse pyproject.toml; Cause: TOML parse error at line 1, column 1"
+    cases = {
+        "lint": (ProfileSettings(validation_commands=(lint,), fix_commands=()), reason),
+        "own": (ProfileSettings(validation_commands=(own,), fix_commands=()), "own.toml: no rules"),
+        "fix": (ProfileSettings(validation_commands=(), fix_commands=(fix,)), reason),
+    }
+    for name, (profile, text) in cases.items():
+        _, transcript = await tidy(source, {}, profile)
+        [error] = transcript.of(ErrorMessage)
+        assert (error.error_class, error.code) == ("PERMANENT", "command_failed"), name
+        assert error.message.startswith(f"command {name!r} could not run (exit "), name
+        assert text in error.message, name
+        assert transcript.of(ResultMessage) == [], name
+    optional = lint.model_copy(update={"required": False})
+    profile = ProfileSettings(validation_commands=(optional,), fix_commands=())
+    _, transcript = await tidy(source, {}, profile)
+    [result] = transcript.of(ResultMessage)
+    assert "lint: command 'lint' could not run (exit 2): ruff failed; Cause: " in result.summary
+    assert result.summary.endswith("unknown field `tool`")
+
+
+async def test_a_fixer_that_is_stopped_while_it_is_tried_is_an_error(repository: Path) -> None:
+    fixer = FixSettings(**script("slow", "import signal; signal.pause()", timeout=0.5))
+    profile = ProfileSettings(validation_commands=(), fix_commands=(fixer,))
+    _, transcript = await tidy(repository, {}, profile)
+    [error] = transcript.of(ErrorMessage)
+    assert (error.error_class, error.code) == ("TRANSIENT_APP", "command_timeout")
 
 
 MISSING: dict[str, tuple[tuple[str, ...], str]] = {

@@ -30,10 +30,12 @@ PROFILES: Final = [
     ({"evidence": "'[]'"}, "repo_profiles_evidence_check"),
     ({"ladders": "'[]'"}, "repo_profiles_ladders_check"),
     ({"policy": "'[]'"}, "repo_profiles_policy_check"),
+    ({"git": "'[]'"}, "repo_profiles_git_check"),
     ({"network": "'1'"}, "repo_profiles_network_check"),
     ({"agent_config": "'{}'"}, "repo_profiles_agent_config_check"),
     ({"check_files": "'{}'"}, "repo_profiles_check_files_check"),
     ({"ordinary_files": "'{}'"}, "repo_profiles_ordinary_files_check"),
+    ({"left_out": "'never'"}, "repo_profiles_left_out_check"),
     ({"checked_at": "now()"}, "repo_profiles_checked"),
 ]
 TABLES: Final = (REPOS, MAPPINGS, PROFILES)

@@ -97,11 +97,15 @@ async def test_polls_and_webhooks_report_the_same_events(
         talk.comment(number, "ben", "Name it", path="a.txt", line=1)
     world.checks.append({"name": "tests", "state": "failed", "commit": head})
     world.checks.append({"name": "lint", "state": "passed", "commit": head})
+    no_result = "warning" if kind == "gitea" else "canceled"
+    world.checks.append({"name": "e2e", "state": no_result, "commit": head})
     talk.logs[1] = LOG
     talk.conflicts.add(number)
     world.page = 1  # each list has several pages
     source = site.forge.events()
-    events = await source.pull(number)
+    seen = await source.pull(number)
+    assert seen.head == head
+    events = seen.events
     [comment] = of(events, K.COMMENT)
     assert comment.author_id == str(site.fake.world.account_id(comment.author))
     assert (comment.author, comment.text, comment.project) == (
@@ -121,7 +125,7 @@ async def test_polls_and_webhooks_report_the_same_events(
         assert len(check.text) < 6100
     assert [event.commit for event in of(events, K.CONFLICT)] == [head]
     read = len(site.fake.calls)
-    assert await source.pull(number) == events
+    assert (await source.pull(number)).events == events
     repeated = site.fake.calls[read:]
     if kind != "gitea":  # which has no ETags
         assert {call.status for call in repeated} == {304}
@@ -143,15 +147,17 @@ async def test_polls_and_webhooks_report_the_same_events(
     for item in edited:  # by a maintainer, whom the API does not name
         item.body = "/approve D-1/1"
         item.edited = "2026-01-02T03:05:00Z"
-    assert of(await source.pull(number), K.COMMENT, K.REVIEW_THREAD) == []
+    assert of((await source.pull(number)).events, K.COMMENT, K.REVIEW_THREAD) == []
     for item in edited:
         item.edited = "2026-01-02T03:04:05Z"
     world.page = 100
     for _ in range(99):
         talk.comment(number, "anna", "More")
-    assert len(of(await source.pull(number), K.COMMENT)) == 100
+    assert len(of((await source.pull(number)).events, K.COMMENT)) == 100
     talk.comment(number, "anna", "One more")
-    assert len(of(await source.pull(number), K.COMMENT)) == 101, "a page after a full page is read"
+    assert len(of((await source.pull(number)).events, K.COMMENT)) == 101, (
+        "a page after a full page is read"
+    )
 
 
 async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None:
@@ -160,7 +166,7 @@ async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None
     source = site.forge.events()
     for state, kind in (("closed", K.CLOSED), ("merged", K.MERGED)):
         pull.state = state
-        [event] = await source.pull(opened.pull.number)
+        [event] = (await source.pull(opened.pull.number)).events
         assert (event.kind, event.number) == (kind, opened.pull.number)
     label = {"name": "draftsman"}
     site.fake.world.issues.add("#9")
@@ -233,7 +239,7 @@ async def test_a_check_for_conflicts_is_no_conflict(
     source = site.forge.events()
 
     async def conflicts() -> int:
-        return len(of(await source.pull(opened.pull.number), K.CONFLICT))
+        return len(of((await source.pull(opened.pull.number)).events, K.CONFLICT))
 
     is_gitea = site.fake.kind == "gitea"
     assert await conflicts() == (0 if is_gitea else 1)
@@ -266,7 +272,7 @@ async def test_every_page_of_a_list_is_read(site: ForgeHarness) -> None:
     assert len(of(written, K.REVIEW)) == (0 if site.fake.kind == "gitlab" else 3)
     for index in range(3):
         world.checks.append({"name": f"tests {index}", "state": "failed", "commit": "*"})
-    failed = of(await source.pull(number), K.CHECK_FAILED)
+    failed = of((await source.pull(number)).events, K.CHECK_FAILED)
     assert [event.title for event in failed] == ["tests 0", "tests 1", "tests 2"]
     world.labelers += [("fix it", "ben"), ("bug", "ben"), ("fix it", "anna")]
     assert [item.by for item in await source.labelings(7, "fix it")] == ["ben", "anna"]

@@ -23,7 +23,7 @@ from draftsman.jobs.job import Status
 from tests.support.cases import cases
 
 S = Status
-PULL = TrackedPull(1, "github", "acme/pay", 7, "URL", "draftsman/D-1", "main", "abc")
+PULL = TrackedPull(1, "github", "acme/pay", 7, "URL", "draftsman/D-1", "main", "abc", "abc")
 ROOT = FamilyJob(1, 0, S.COMPLETED, "anna", False, False)
 THREAD = FollowUpEvent(
     *(1, "github", "review_thread", "forge", "ben", "Ben", False, None, "", "Name it"),
@@ -131,6 +131,21 @@ def test_an_unfinished_job_is_told_at_once_and_a_canceled_job_is_waited_for() ->
     assert (found.to, found.send) == (None, (THREAD,))
 
 
+def test_a_failure_of_a_commit_that_an_unfinished_job_does_not_have_waits_for_its_end() -> None:
+    live = FamilyJob(4, 1, S.RUNNING, "anna", False, False)
+    pushed = replace(PULL, tip="def")
+    failure = replace(CHECK, commit="def")
+    held = plan(pushed, [ROOT, live], [failure], {}, 30)
+    assert (held.send, held.ignored) == ((), ())
+    began = replace(live, commits=["def"])
+    assert plan(pushed, [ROOT, began], [failure], {}, 30).to == 4
+    ended = replace(live, status=S.FAILED)
+    assert plan(pushed, [ROOT, ended], [failure], {}, 30).send == (failure,)
+    assert plan(pushed, [ROOT, live], [CHECK], {}, 30).ignored == (
+        (CHECK, "about an earlier commit"),
+    )
+
+
 def test_the_end_of_a_pull_request_wins_over_all_other_events() -> None:
     merged = replace(COMMENT, id=9, kind="merged", key="merged", text="")
     found = plan(PULL, [ROOT], [THREAD, merged], {}, 30)
@@ -156,7 +171,7 @@ def test_a_closed_pull_request_that_is_open_there_is_reopened_once_for_each_clos
 def test_texts_name_the_place_the_check_and_the_commit() -> None:
     assert message_text(THREAD) == "Review comment of Ben on a.txt, line 3:\n\nName it"
     assert message_text(replace(COMMENT, text="hi\n/draftsman  use red")) == "use red"
-    assert message_text(replace(CHECK, text="E  1 == 2")).endswith("commit\n\nE  1 == 2")
+    assert message_text(replace(CHECK, text="E  1 == 2")).endswith("failed on abc\n\nE  1 == 2")
     assert len(message_text(replace(THREAD, text="x" * 20_000))) <= 10_000
     due = AnswerDue(
         *(1, "github", "acme/pay", 7, "review_thread", "1", "forge", "Ben", 143, S.COMPLETED),

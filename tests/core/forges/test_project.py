@@ -97,7 +97,8 @@ def test_urls_of_apis_and_of_new_pull_requests() -> None:
         ("success", "passed"), ("neutral", "passed"), ("skipped", "passed"), (None, "pending"),
         ("queued", "pending"), ("running", "pending"), ("manual", "pending"),
         ("failure", "failed"), ("failed", "failed"), ("timed_out", "failed"),
-        ("action_required", "failed"), ("canceled", "failed"), ("a new word", "failed"),
+        ("action_required", "no_result"), ("canceled", "no_result"), ("cancelled", "no_result"),
+        ("canceling", "pending"), ("a new word", "failed"),
     ],
 )  # fmt: skip
 def test_an_unknown_state_of_a_check_is_not_green(word: str | None, state: str) -> None:
@@ -108,6 +109,8 @@ def test_all_checks_have_to_pass() -> None:
     checks = [check_of(name, word) for name, word in (("a", "success"), ("b", "queued"))]
     assert overall(checks[:1]) == (CheckState.PASSED, "1 check passed")
     assert overall(checks) == (CheckState.PENDING, "b not finished")
+    canceled = [check_of("c", "cancelled")]
+    assert overall(checks + canceled) == (CheckState.NO_RESULT, "c ended without a result")
     failed = [check_of(f"c{number}", "failure") for number in range(5)]
     assert overall(checks + failed) == (CheckState.FAILED, "c0, c1, c2 and 2 more failed")
 

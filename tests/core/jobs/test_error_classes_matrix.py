@@ -47,9 +47,9 @@ ROWS = {
         "agent": "command_not_found artifact home_files",
         "tool": "command_not_found",
         "git": "address_refused redirected url not_a_repository no_such_ref no_commits"
-        " not_found push_refused"
+        " no_common_commit not_found push_refused"
         " branch_checked_out branch_moved git_missing too_large permission authentication"
-        " workspace_gone tree object_format",
+        " workspace_gone tree object_format signing branch_name",
     },
     E.TRANSIENT_APP: {
         "http": "call_timeout idle_timeout no_such_credential",

@@ -27,7 +27,7 @@ FORGED = {
     " pyproject.toml",
     "python": "sitecustomize.py usercustomize.py x.pth evil.egg-info/entry_points.txt"
     " evil.dist-info/entry_points.txt .venv/bin/pytest venv/bin/python setup.py requirements.txt",
-    "tox, nox": "tests/tox.toml noxfile.py requirements/dev-requirements.txt",
+    "tox, nox": "tests/tox.toml noxfile.py toxfile.py requirements/dev-requirements.txt",
     "npm": "package.json .npmrc package-lock.json node_modules/jest/index.js"
     " node_modules/.bin/jest jest.config.mjs ui/jest.setup.ts .babelrc.json babel.config.js",
     "yarn": ".yarnrc.yml .yarn/releases/yarn.cjs yarn.lock yarn.config.cjs .pnp.cjs",
@@ -43,6 +43,8 @@ FORGED = {
     "make": "Makefile makefile GNUmakefile rules.mk CMakeLists.txt justfile",
     "rspec": ".rspec Rakefile spec/spec_helper.rb rakelib/test.rake Gemfile Gemfile.lock",
     "phpunit": "phpunit.xml phpunit.xml.dist composer.json vendor/bin/phpunit tests/bootstrap.php",
+    "others": "Package.swift Setup.hs project.clj test/flutter_test_config.dart mix.exs build.zig"
+    " tests/setup_suite.bash features/support/env.rb vitest.workspace.ts rector.php hatch_build.py",
     "all": ".github/workflows/ci.yml .gitattributes .gitignore .env a/.hidden/code.py Dockerfile"
     " tests/fixtures/package.json tests/fixtures/pytest.ini fixtures/tsconfig.build.json"
     " config/app.yaml data.json a.exe lib.so cache.pyc",

@@ -211,6 +211,7 @@ RECEIVING: Final = {
     *("forges.receive", "forges.finish", "forges.answered"),
     "pagers.record",
     "forges.branch_deleted",
+    "forges.note_tip",
 }
 FOLLOWING: Final = {
     f"forges.{name}"

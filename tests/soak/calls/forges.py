@@ -13,7 +13,7 @@ from draftsman.people.actor import Actor
 from tests.soak.calls.call import NEWEST, OLDEST, Call
 
 EVENT: Final = ForgeEvent(EventKind.COMMENT, "acme/pay", 1, "comment:1:a", author="anna")
-PULL: Final = TrackedPull(1, "github", "acme/pay", 1, "u", "b", "main", "a" * 40)
+PULL: Final = TrackedPull(1, "github", "acme/pay", 1, "u", "b", "main", "a" * 40, "a" * 40)
 BEN: Final = Actor("slack", "U-BEN", "Ben")
 
 
@@ -25,6 +25,7 @@ CALLS: Final[dict[str, Call]] = {
     "threads.place: an issue": Call(lambda conn: threads.place(conn, "forge", "github/acme/pay#7")),
     "forges.open_pulls": Call(lambda conn: forges.open_pulls(conn, "github")),
     "forges.closed_pulls": Call(lambda conn: forges.closed_pulls(conn, "github")),
+    "forges.note_tip": Call(lambda conn: forges.note_tip(conn, PULL, "b" * 40)),
     "forges.due_follow_ups": Call(lambda conn: forges.due_follow_ups(conn, LeaderTerm(), 100)),
     "forges.lock_pull": Call(lambda conn: forges.lock_pull(conn, 1)),
     "forges.new_events": Call(lambda conn: forges.new_events(conn, PULL)),

@@ -235,6 +235,14 @@ def git_environment() -> dict[str, str]:
     }
 
 
+def config_variables(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that give git configuration, which is then in no argument."""
+    env = {"GIT_CONFIG_COUNT": str(len(config))}
+    for number, (key, value) in enumerate(config.items()):
+        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return env
+
+
 def git_failure(message: str, code: str | None) -> Failure:
     """Return a single-line Failure of git without credentials of URLs."""
     return Failure("git: " + USER_INFO.sub("", " ".join(message.split())), origin="git", code=code)

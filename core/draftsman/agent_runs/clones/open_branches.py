@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from draftsman.agent_runs.clones.commits import HEADS
 from draftsman.agent_runs.clones.git import git, git_failure, git_status, git_version
 from draftsman.agent_runs.clones.mirror import open_mirror
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import ContinuedBranch, Snapshot, Workspace
-from draftsman.agent_runs.policies.conflicts import PREFIX, BranchConflict, job_of
+from draftsman.agent_runs.policies.conflicts import BranchConflict
 
-HEADS: Final = "refs/heads/"
 MERGE_TREE: Final = (2, 38)
 """First version of git with `merge-tree --write-tree`."""
 MAX_BRANCHES: Final = 50
@@ -39,15 +39,15 @@ class SourceBranches:
 async def source_branches(workspace: Workspace, base: str | None) -> SourceBranches:
     """Return the branches of the source now; `base` is the base branch, None for its default."""
     name = "HEAD" if base is None else f"{HEADS}{base.removeprefix(HEADS)}"
-    patterns = [f"{HEADS}{PREFIX}*", name]
-    tips = await workspace.source.tips(workspace.mirror, patterns)
-    jobs = {
-        ref.removeprefix(HEADS): commit
-        for ref, commit in tips.items()
-        if job_of(ref.removeprefix(HEADS)) and ref != f"{HEADS}{workspace.branch}"
+    tips = await workspace.source.tips(workspace.mirror, [*workspace.branches.patterns, name])
+    numbers = {
+        branch: number
+        for branch in (ref.removeprefix(HEADS) for ref in tips if ref.startswith(HEADS))
+        if branch not in (workspace.branch, name.removeprefix(HEADS))
+        and (number := workspace.branches.number(branch)) is not None
     }
-    newest = sorted(jobs, key=lambda branch: int(branch.rpartition("-")[2]), reverse=True)
-    return SourceBranches(tips.get(name), {name: jobs[name] for name in newest[:MAX_BRANCHES]})
+    newest = sorted(numbers, key=numbers.__getitem__, reverse=True)[:MAX_BRANCHES]
+    return SourceBranches(tips.get(name), {branch: tips[f"{HEADS}{branch}"] for branch in newest})
 
 
 async def find_conflicts(
@@ -72,7 +72,9 @@ async def find_conflicts(
         if branches.base and await _is_ancestor(workspace.mirror, ref, workspace.ref("now")):
             continue
         if (paths := await _conflicting(workspace.mirror, snapshot.commit, ref)) is not None:
-            conflicts.append(BranchConflict(branch, await _subject(workspace.mirror, ref), paths))
+            title = await _subject(workspace.mirror, ref)
+            job = workspace.branches.job_of(branch)
+            conflicts.append(BranchConflict(branch, title, paths, job))
     if moved:
         paths = await _conflicting(workspace.mirror, snapshot.commit, workspace.ref("now"))
         if paths is not None:
@@ -99,7 +101,9 @@ async def onto_current_base(
     tree, paths = await _merge(mirror, now, snapshot.commit)
     if paths is not None:
         return workspace, snapshot
-    moved = replace(workspace, base_sha=now)
+    # without the base as a parent, a branch with earlier commits would have it as its own work
+    parents = (workspace.parents[0], now) if workspace.parents else ()
+    moved = replace(workspace, base_sha=now, parents=parents)
     return moved, replace(
         await moved.commit(tree, message),
         skipped=snapshot.skipped,
@@ -135,7 +139,9 @@ async def branch_work(
     """Return the work on a branch of the source, with commits of people; None if it is gone.
 
     If it conflicts with the base branch as it is now, this is the new base, and the files of the
-    work have the conflict markers of the merge. Raises Failure with origin `git`.
+    work have the conflict markers of the merge. Else it is the newest commit of the base branch
+    that the branch has: people may have merged that branch, or moved the work onto it. `base` is
+    that of a base branch which is gone. Raises Failure with origin `git`.
     """
     mirror = await open_mirror(data_dir, source)
     names = {"head": f"{HEADS}{branch}", "tip": f"{HEADS}{base_branch}"}
@@ -147,20 +153,25 @@ async def branch_work(
     prefix = f"{FOLLOWED}{job}/"
     specs = [f"+{ref}:{prefix}{name}" for name, ref in names.items() if ref in tips]
     await source.fetch_refs(mirror, specs)
-    if tip is None or (tree := await _conflicting_merge(mirror, head, tip)) is None:
+    if tip is None:
         return ContinuedBranch(branch, parents=(head,), work=head, base=base)
+    fork = await _fork_point(mirror, head, tip)
+    tree, paths = ("", None) if fork == tip else await _merge(mirror, head, tip)
+    if paths is None:
+        return ContinuedBranch(branch, parents=(head,), work=head, base=fork)
     commit = await git("commit-tree", tree, "-p", tip, "-m", "merge", cwd=mirror)
     work = commit.decode().strip()
     await git("update-ref", f"{prefix}work", work, cwd=mirror)
     return ContinuedBranch(branch, parents=(head, tip), work=work, base=tip)
 
 
-async def _conflicting_merge(mirror: Path, ours: str, theirs: str) -> str | None:
-    """Return the tree of a merge with conflict markers; None if there are no conflicts."""
-    if await _is_ancestor(mirror, theirs, ours):
-        return None
-    tree, paths = await _merge(mirror, ours, theirs)
-    return None if paths is None else tree
+async def _fork_point(mirror: Path, ours: str, theirs: str) -> str:
+    """Return the newest commit that both have."""
+    code, output = await git_status("merge-base", ours, theirs, cwd=mirror, most=1)
+    if code != 0:
+        text = f"commit {ours[:12]} of the branch has no commit in common with its base branch"
+        raise git_failure(text, "no_common_commit")
+    return output.decode().strip()
 
 
 def _base_spec(workspace: Workspace, base: str | None) -> str:

@@ -23,7 +23,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from draftsman.agent_runs.clones.git import FLAGS, NO_ENTRY, git, git_failure, git_version
+from draftsman.agent_runs.clones.git import (
+    FLAGS,
+    NO_ENTRY,
+    config_variables,
+    git,
+    git_failure,
+    git_version,
+)
 from draftsman.errors import Failure, UsageError
 from draftsman.forges.pull_request import GitLogin
 from draftsman.outbound import egress_policy as egress
@@ -154,10 +161,7 @@ def _http_environment(
         value = base64.b64encode(f"{login.user}:{login.token}".encode()).decode()
         header = f"Authorization: Basic {value}"
         config[f"http.{address.scheme}://{address.netloc}/.extraHeader"] = header
-    env = {"GIT_ALLOW_PROTOCOL": address.scheme, "GIT_CONFIG_COUNT": str(len(config))}
-    for number, (key, value) in enumerate(config.items()):
-        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return env
+    return {"GIT_ALLOW_PROTOCOL": address.scheme, **config_variables(config)}
 
 
 def _ssh_environment(host: str, port: int, address: egress.IpAddress) -> dict[str, str]:

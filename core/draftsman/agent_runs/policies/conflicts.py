@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,29 +10,21 @@ from draftsman.agent_runs.policies.repo_policy import names
 
 MAX_PATHS: Final = 50
 """Maximum number of paths of a conflict that are stored."""
-PREFIX: Final = "draftsman/"
-"""Prefix of the branches of jobs."""
-_JOB: Final = re.compile(r"draftsman/(D-[1-9]\d{0,17})")
-
-
-def job_of(branch: str) -> str | None:
-    """Return the job of a branch; None for another branch."""
-    match = _JOB.fullmatch(branch)
-    return match[1] if match else None
 
 
 @dataclass(frozen=True, slots=True)
 class BranchConflict:
-    """A branch that cannot be merged with the work, with its title and the files."""
+    """A branch that cannot be merged with the work, with its title, the files and its job."""
 
     branch: str
     title: str
     paths: tuple[str, ...]
+    job: str | None = None
 
     @property
     def name(self) -> str:
         """The job of the branch, else the branch."""
-        return job_of(self.branch) or self.branch
+        return self.job or self.branch
 
     @property
     def text(self) -> str:
@@ -43,7 +34,7 @@ class BranchConflict:
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object for results and events."""
-        fields = {"job": job_of(self.branch), "branch": self.branch, "title": self.title}
+        fields = {"job": self.job, "branch": self.branch, "title": self.title}
         return fields | {"paths": list(self.paths[:MAX_PATHS])}
 
 

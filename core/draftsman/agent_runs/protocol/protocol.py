@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from draftsman.questions.question import Answered, NoAnswer
+from draftsman.repos.command_exits import error_exits
 from draftsman.sandbox.processes.environment import expand
 from draftsman.settings.profiles import CommandSettings, FixSettings, ProfileSettings
 
@@ -147,7 +148,7 @@ class Profile(Model):
 
     @classmethod
     def of(cls, settings: ProfileSettings, python: str = sys.executable) -> Self:
-        """Return the profile with `{python}` replaced by the interpreter."""
+        """Return the profile with `{python}` replaced by the interpreter, and all exit codes."""
         validation = (_expand(command, python) for command in settings.validation_commands)
         fixes = (_expand(command, python) for command in settings.fix_commands)
         return cls(validation_commands=tuple(validation), fix_commands=tuple(fixes))
@@ -270,4 +271,6 @@ ToAgent = StartMessage | AnswerMessage | AckMessage | RefusedMessage | ParkMessa
 
 
 def _expand(settings: AnyCommand, python: str) -> AnyCommand:
-    return settings.model_copy(update={"command": expand(settings.command, python)})
+    exits = settings.error_exits or error_exits(settings.command)
+    command = expand(settings.command, python)
+    return settings.model_copy(update={"command": command, "error_exits": exits})

@@ -20,6 +20,7 @@ from draftsman.agent_runs.validation.test_reports import count_tests
 from draftsman.errors import Failure
 from draftsman.jobs.retries import BUILT_IN
 from draftsman.repos.check_files import module_of
+from draftsman.repos.command_exits import error_exits
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess
@@ -57,6 +58,10 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 """Runs a module as `python -m`, which is looked for before the tree is on the path."""
 MAX_REPORTS: Final = 2000
 """Maximum number of reports of a command that are read."""
+MAX_REASON: Final = 500
+"""Characters of the output of a command that could not run."""
+EXCERPT: Final = re.compile(r"\s*\d*\s*\|")
+"""Begins a line of an excerpt of a file, after which the reason follows."""
 NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
 
 OnHeartbeat = Callable[[Callable[[], None]], None]
@@ -74,6 +79,8 @@ class CommandResult:
     required: bool = True
     missing: bool = False
     """Whether its program or Python module is not installed, so that it checked nothing."""
+    unusable: bool = False
+    """Whether it could not run by its exit code, so that it checked nothing."""
     tests: int | None = None
     """Tests that its report has run; None without a report."""
     at: str = ""
@@ -85,10 +92,17 @@ class CommandResult:
         return self.exit_code == 0
 
     @property
+    def checked(self) -> bool:
+        """Whether it ran at all."""
+        return not (self.missing or self.unusable)
+
+    @property
     def summary(self) -> str:
-        """The line of the output that summarizes it."""
+        """The line of the output that summarizes it, or why it could not run."""
         if self.exit_code is None:
             return f"stopped after {self.seconds:.0f} s"
+        if self.unusable:
+            return f"could not run (exit {self.exit_code}): {_reason(self.output)}"
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         tallies = [line for line in lines if SUMMARY_LINE.search(line)]
         return (tallies or lines or [f"exit {self.exit_code}"])[-1][:200]
@@ -218,6 +232,7 @@ class CommandRunner:
             output=output.text(),
             required=getattr(settings, "required", True),
             missing=missing,
+            unusable=code in (settings.error_exits or error_exits(settings.command)),
             tests=await self._count_tests(settings, report),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
@@ -320,6 +335,13 @@ class CommandRunner:
                     return await process.wait()
             except TimeoutError:
                 return None
+
+
+def _reason(output: str) -> str:
+    """Return an output in one line, without excerpts of files; a long one without its middle."""
+    lines = [line.strip() for line in output.splitlines() if not EXCERPT.match(line)]
+    text = "; ".join(filter(None, lines)) or "no output"
+    return text if len(text) <= MAX_REASON else f"{text[:300]} … {text[-200:]}"
 
 
 def run_module(command: tuple[str, ...]) -> tuple[str, ...]:

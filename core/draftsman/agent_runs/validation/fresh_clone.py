@@ -16,6 +16,7 @@ from draftsman.agent_runs.agent_choice import profile_network
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
 from draftsman.agent_runs.validation.commands import CommandResult, CommandRunner, missing_module
 from draftsman.errors import Failure
+from draftsman.formats.amounts import counted
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.reserved_names import Owner
 from draftsman.repos.repo_profile import SavedProfile
@@ -50,8 +51,14 @@ class FreshClone:
     """The base of the work; a program or module that it has is not one of the host."""
 
     async def run(self, command: CommandSettings | SetupSettings) -> CommandResult:
-        """Run a command; paths of this machine in its output are relative."""
+        """Run a command; paths of this machine in its output are relative.
+
+        Its changes of tracked files are undone: the next command checks the commit, too.
+        """
         result = await self.runner.run(command)
+        if undone := await self.workspace.undo_changes():
+            text = f"{result.output.rstrip()}\nundone: its changes of {counted(undone, 'file')}"
+            result = result.with_output(text.lstrip())
         if result.missing and await self._is_in_base(command.command, result.output):
             result = replace(result, missing=False)
         return result.with_output(str(self.workspace.relative(result.output)))
@@ -96,6 +103,7 @@ async def fresh_clone(
             await clone.check_out(commit)
         else:
             broken = await _first_failure(run, runner, work.saved.profile.setup_commands)
+        await clone.keep_tracked()
         yield FreshClone(clone, runner, broken=broken, base_sha=workspace.base_sha)
     finally:
         with suppress(Failure, OSError):
@@ -120,7 +128,7 @@ async def run_setup(run: WorkerRun, workspace: Workspace, saved: SavedProfile | 
     result = await _first_failure(run, runner, saved.profile.setup_commands)
     if result is not None:
         text = f"setup command {result.name!r} failed: {result.summary}"
-        declared = "PERMANENT" if result.missing else "TRANSIENT_APP"
+        declared = "TRANSIENT_APP" if result.checked else "PERMANENT"
         raise Failure(
             text, origin="agent", code=SETUP, declared=declared, program_exit=result.exit_code
         )

@@ -66,7 +66,7 @@ class Validation:
         """The outcome of the iteration: `passed`, `failed`, or `not_validated` by any command."""
         if self.failed:
             return "failed"
-        return "not_validated" if all(result.missing for result in self.commands) else "passed"
+        return "passed" if any(result.checked for result in self.commands) else "not_validated"
 
     def reasons(self, names: Callable[[Sequence[str]], str]) -> Iterator[str]:
         """Yield the reasons for an approval of work that passes; `names` lists files."""
@@ -114,15 +114,19 @@ class Validation:
             result = result | {"check_files": list(self.check_files)}
         if not self.commands:
             return result
-        missing = [command.name for command in self.commands if command.missing]
-        note = ""
-        if len(missing) == len(self.commands):
-            note = f"; no validators ran: install {', '.join(missing)} on the workers"
+        note = "" if any(command.checked for command in self.commands) else self._none_ran()
         return result | {
             "summary": f"{result['summary']}{note}".removeprefix("; "),
             "validated": not note and not self.failed,
             "validation": [command.as_json() for command in self.commands],
         }
+
+    def _none_ran(self) -> str:
+        """Return why no command checked anything, and what to do."""
+        missing = [command.name for command in self.commands if command.missing]
+        reasons = [f"install {', '.join(missing)} on the workers"] if missing else []
+        reasons += [f"{item.name} {item.summary}" for item in self.commands if item.unusable]
+        return f"; no validators ran: {'; '.join(reasons)}"
 
 
 async def recorded_validation(work: CommittedWork) -> Validation | None:

@@ -109,7 +109,7 @@ async def _check(ctx: RunContext, forge: Forge, pull: PullRequest, head: str, na
         if pull.merge_state == UNSETTLED:
             reason = f"{pull.url}: {text}"
             await _wait(ctx, reason, START_WAITS, "after five minutes", MERGE_WAITS)
-    if state is CheckState.FAILED:
+    if state in (CheckState.FAILED, CheckState.NO_RESULT):
         raise _refusal(f"{pull.url} cannot be merged: {text}")
     if state is CheckState.PENDING:
         await _wait(ctx, f"{pull.url}: {text}")

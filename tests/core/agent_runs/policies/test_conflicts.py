@@ -7,7 +7,7 @@ from draftsman.deliveries.result_text import change_summary, unrendered_fields
 
 PATHS = tuple(f"f{number}" for number in range(MAX_PATHS + 9))
 CONFLICTS = [
-    BranchConflict("draftsman/D-7", "Fix rounding", PATHS),
+    BranchConflict("draftsman/D-7", "Fix rounding", PATHS, "D-7"),
     BranchConflict("main", "the base, which has moved", ("a.txt",)),
     BranchConflict("draftsman/D-7/x", "", ()),
 ]
@@ -29,7 +29,8 @@ def test_the_summary_of_a_result_names_its_conflicts() -> None:
         " conflicts with main (a.txt), conflicts with draftsman/D-7/x (folders)"
     )
     assert unrendered_fields(result) == {}
-    same = [BranchConflict(f"draftsman/D-{number}", "", ("w.txt",)) for number in (9, 8, 7, 6, 5)]
+    names = [f"D-{number}" for number in (9, 8, 7, 6, 5)]
+    same = [BranchConflict(f"draftsman/{name}", "", ("w.txt",), name) for name in names]
     result = {"conflicts": [item.as_json() for item in same]}
     assert change_summary(result) == "conflicts with D-9, D-8, D-7 and 2 more (w.txt)"
     unknown = {"branch": "draftsman/D-9", "conflicts_unknown": "no route"}

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from draftsman.deliveries.store import deliveries
 from draftsman.forges.follow_up import answer_marker
-from draftsman.forges.follow_up_jobs.service import FollowUpSweep
 from draftsman.jobs.job import Job, Status
-from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
-from draftsman.runtime import Runtime
-from draftsman_bots.forges.receiver import ForgeReceiver
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
-from tests.core.forges.api_contract import ForgeHarness, forge_harness
+from tests.core.forges.follow_ups.followed_forge import FollowedForge
 from tests.core.worker.agent_jobs import agent_worker, commit_file, git, submit_agent_job
 from tests.core.worker.workers import event_kinds, last_event, wait_for_end, wait_for_question
 
@@ -53,54 +47,7 @@ MERGES = {"merge": "ask", "reviewers": ("anna",)}
 TWO = {"name": "tests", "command": ["grep", "-c", "two", "a.txt"]}
 
 
-@dataclass
-class Forge:
-    """A forge, a runtime that reads it, and the processes that follow up."""
-
-    site: ForgeHarness
-    rt: Runtime
-    receiver: ForgeReceiver
-
-    async def step(self) -> None:
-        """Read the forge, and process the new events; twice, as after a crash."""
-        for _ in range(2):
-            self.receiver._due["acme"] = 0.0
-            await self.receiver.read_due(polls=True)
-            forges = self.rt.settings.read_forges
-            await FollowUpSweep(self.rt.db, self.rt.policy, forges).sweep(LeaderTerm())
-
-    async def jobs(self, root: int) -> list[int]:
-        """Return the jobs of a pull request."""
-        family = await self.rt.forge_events.follow_ups.family(root)
-        assert family is not None
-        return list(family.jobs)
-
-    async def follow_up(self, root: int, n: int) -> Job:
-        """Wait for the end of a follow-up."""
-        await self.step()
-        jobs = await self.jobs(root)
-        assert len(jobs) == n + 1, jobs
-        job = await wait_for_end(self.rt, jobs[n])
-        await self.step()
-        return job
-
-
-@pytest.fixture(params=["github"])
-async def forge(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rt: Runtime
-) -> AsyncIterator[Forge]:
-    async with forge_harness(request.param, tmp_path, monkeypatch) as site:
-        table = site.table(events="poll", follow_up_delay=0, delete_branch=True)
-        update = {"forges": {"acme": table}, "http": site.settings.http}
-        mapped = replace(rt, settings=rt.settings.model_copy(update=update))
-        ben = mapped.policy.people["ben"]
-        ids = {**ben.ids, "forge": "acme:ben"}
-        people = {**mapped.policy.people, "ben": replace(ben, ids=ids)}
-        mapped = replace(mapped, policy=replace(mapped.policy, people=people))
-        yield Forge(site, mapped, ForgeReceiver(mapped))
-
-
-async def published(forge: Forge, make: Factory, **fields: Any) -> tuple[int, str]:
+async def published(forge: FollowedForge, make: Factory, **fields: Any) -> tuple[int, str]:
     """Run a job to its pull request; return its number and branch."""
     repo = Repo.at(parse(forge.site.fake.url))
     saved = profile({"validation_commands": [TWO]} | fields)
@@ -114,7 +61,7 @@ async def published(forge: Forge, make: Factory, **fields: Any) -> tuple[int, st
     return number, f"draftsman/D-{number}"
 
 
-def worker(forge: Forge, **table: Any) -> Any:
+def worker(forge: FollowedForge, **table: Any) -> Any:
     """Run a worker with the forge."""
     tables = {"acme": forge.rt.settings.forges["acme"].model_copy(update=table)}
     settings = forge.rt.settings.model_copy(update={"forges": tables})
@@ -122,7 +69,7 @@ def worker(forge: Forge, **table: Any) -> Any:
 
 
 async def test_a_pull_request_is_followed_up_to_its_approved_merge(
-    forge: Forge, make: Factory
+    forge: FollowedForge, make: Factory
 ) -> None:
     """A question in Slack, red CI, a review with a comment on lines, the approval and the merge."""
     world = forge.site.fake.world
@@ -173,7 +120,7 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     assert (red.status, reviewed.status) == (S.COMPLETED, S.COMPLETED)
     assert (red.result or {})["data"]["texts"] == [
         "Use blue",
-        "The check ci failed on the published commit\n\nE  assert 1 == 2",
+        f"The check ci failed on {first[:12]}\n\nE  assert 1 == 2",
     ]
     assert (reviewed.result or {})["data"]["texts"] == [
         "Review of ben (changes requested):\n\nNo",
@@ -208,7 +155,7 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
 
 @pytest.mark.slow(fast="test_a_pull_request_is_followed_up_to_its_approved_merge")
 async def test_a_conflict_and_commits_of_people_are_merged_by_the_agent(
-    forge: Forge, make: Factory
+    forge: FollowedForge, make: Factory
 ) -> None:
     """A person pushes to the branch and the base conflicts: both are in the next commit."""
     world = forge.site.fake.world
@@ -237,7 +184,7 @@ async def test_a_conflict_and_commits_of_people_are_merged_by_the_agent(
 
 
 @pytest.mark.slow(fast="test_a_pull_request_is_followed_up_to_its_approved_merge")
-async def test_follow_ups_are_bounded_by_a_question(forge: Forge, make: Factory) -> None:
+async def test_follow_ups_are_bounded_by_a_question(forge: FollowedForge, make: Factory) -> None:
     world = forge.site.fake.world
     rt = forge.rt
     async with worker(forge):
@@ -267,7 +214,9 @@ async def test_follow_ups_are_bounded_by_a_question(forge: Forge, make: Factory)
     fast="tests/core/forges/test_api.py"
     "::test_a_draft_becomes_ready_with_green_work_and_a_draft_again_without",
 )
-async def test_a_draft_becomes_ready_once_a_follow_up_is_green(forge: Forge, make: Factory) -> None:
+async def test_a_draft_becomes_ready_once_a_follow_up_is_green(
+    forge: FollowedForge, make: Factory
+) -> None:
     """And a draft again, if people hand over a follow-up that is not green."""
     world = forge.site.fake.world
     rt = forge.rt

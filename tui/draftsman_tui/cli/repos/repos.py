@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 
 def print_checks(app: App, results: Sequence[CommandResult]) -> None:
     """Print a table of validation results."""
-    styles = {"passed": "green", "failed": "red", "not installed": "yellow"}
+    styles = {"passed": "green", "failed": "red", "not installed": "yellow", "not run": "red"}
     rows = []
     for result in results:
-        outcome = "passed" if result.passed else "not installed" if result.missing else "failed"
+        failed = "failed" if result.checked else "not installed" if result.missing else "not run"
+        outcome = "passed" if result.passed else failed
         kind = "left out" if result.missing else "required" if result.required else "optional"
         summary = "" if result.passed else result.summary
         duration = f"{result.seconds:.1f} s"

@@ -21,6 +21,7 @@ from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, worker_name
 from draftsman.processes import host
+from draftsman.repos.repo_catalog import RepoLocation
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
@@ -95,6 +96,7 @@ async def _checks(app: App) -> AsyncGenerator[Finding, None]:
         async for finding in doctor_checks.check_channels(settings, None):
             yield finding
     yield doctor_checks.git()
+    yield await doctor_checks.commits(settings.git)
     for local_check in LOCAL_CHECKS:
         for finding in local_check(settings):
             yield finding
@@ -236,6 +238,18 @@ async def _listen(rt: Runtime) -> Sequence[Finding]:
     return [Finding("notifications", "ok", "received")]
 
 
+async def _profile_commits(rt: Runtime) -> Sequence[Finding]:
+    """Check the commits of the repositories whose profile has its own author or committer."""
+    findings = []
+    for repo in (await rt.repos.catalog()).repos:
+        for saved in await rt.repos.profiles(repo):
+            settings = rt.settings.git.override(saved.profile.git)
+            if settings.committed_by != rt.settings.git.committed_by:
+                name = RepoLocation(repo, saved.profile.path).name
+                findings.append(await doctor_checks.commits(settings, f"profile of {name}"))
+    return findings
+
+
 async def _archives(rt: Runtime) -> Sequence[Finding]:
     """Check the archive files that were written on this host."""
     archives = [archive for archive in await rt.archives.all() if archive.host == host.name()]
@@ -370,6 +384,7 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
 CHECKS: Final = (
     _server, _migrations, _rights, _clock, _people, _workers, _types, _session_settings, _listen,
     _archives, _deliveries, _dead_letters, _schedules, _code_owners, _forges,
+    _profile_commits,
     doctor_checks.refused_methods,
 )  # fmt: skip
 

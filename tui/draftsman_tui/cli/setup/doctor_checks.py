@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.sandbox.sandbox_plan import SandboxMode
     from draftsman.settings import Settings
+    from draftsman.settings.git import GitSettings
 
 OLDEST_GIT: Final = (2, 32)
 """Minimum version of git; it supports GIT_CONFIG_GLOBAL, which excludes the user's hooks."""
@@ -95,6 +96,26 @@ def git() -> Finding:
     return Finding("git", "ok", f"git {version[0]}")
 
 
+async def commits(settings: GitSettings, table: str = "[git]") -> Finding:
+    """Check author, committer and signature of commits, by making one."""
+    from draftsman.agent_runs.clones.commit_check import check_signing
+    from draftsman.agent_runs.clones.commits import CommitIdentity
+    from draftsman.settings.git import DRAFTSMAN
+
+    identity = CommitIdentity.of(settings, requester="")
+    text = f"{table}: by {settings.author}, committed by {settings.committed_by}"
+    if settings.sign_off and DRAFTSMAN in (settings.author, settings.committed_by):
+        then = "set author and committer of [git], with an address that reads mail"
+        return Finding("commits", "warn", f"{text}: no address to sign off with", then)
+    if settings.signing_key is None:
+        return Finding("commits", "ok", f"{text}, not signed")
+    try:
+        await check_signing(identity)
+    except Failure as error:
+        return Finding("commits", "fail", str(error), "see docs/commits.md")
+    return Finding("commits", "ok", f"{text}, signed with {settings.signing_key}")
+
+
 def handlers(settings: Settings) -> Iterator[Finding]:
     """Import every configured handler."""
     from draftsman.handlers import registry
@@ -165,7 +186,8 @@ def _kinds(settings: Settings, chosen: SandboxMode | None) -> Finding:
 
 def _sandbox(settings: Settings, mode: SandboxMode) -> Finding:
     """Report the protection of the sandbox mode."""
-    from draftsman.sandbox import landlock, mode_detection
+    from draftsman.sandbox import landlock
+    from draftsman.sandbox.failed_modes import FailedMode
 
     if mode.mode == "off":
         then = 'set [sandbox] mode = "auto"'
@@ -173,10 +195,10 @@ def _sandbox(settings: Settings, mode: SandboxMode) -> Finding:
         return Finding("sandbox", "warn", text, then)
     if mode.mode == "landlock" and settings.sandbox.mode == "auto":
         text = f"landlock: other processes and unix sockets are visible ({mode.weaker[0]})"
-        return Finding("sandbox", "warn", text, mode_detection.ALLOW_NAMESPACES)
-    if mode.mode == "user" and landlock.abi() < landlock.OLDEST_ABI:
-        text = "user: files that every user of this host may read are visible"
-        return Finding("sandbox", "warn", text, mode_detection.ALLOW_SANDBOX)
+        return Finding("sandbox", "warn", text, mode.weaker[0].remedy)
+    if mode.mode == "user" and (reason := landlock.problem()) is not None:
+        text = f"user: files that every user of this host may read are visible ({reason})"
+        return Finding("sandbox", "warn", text, FailedMode("landlock", reason).remedy)
     return Finding("sandbox", "ok", f"{mode.mode}: all escape attempts failed")
 
 
