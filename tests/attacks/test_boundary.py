@@ -16,6 +16,7 @@ from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.validation.commands import CommandRunner
 from draftsman.errors import Failure
 from draftsman.sandbox import mode_detection
+from draftsman.sandbox.failed_modes import PROBE_TOO_SLOW
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.settings.agents import AgentSettings
@@ -184,7 +185,7 @@ async def test_a_slow_probe_weakens_one_run_only(monkeypatch: pytest.MonkeyPatch
         busy.setattr(
             mode_detection,
             "find_escape",
-            lambda _, mode, __: mode_detection.PROBE_TOO_SLOW if mode == "bwrap" else None,
+            lambda _, mode, __: PROBE_TOO_SLOW if mode == "bwrap" else None,
         )
         assert (await mode_detection.detect_mode(settings)).mode == "landlock"
     monkeypatch.setattr(mode_detection, "find_escape", lambda *_: None)

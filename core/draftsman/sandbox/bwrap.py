@@ -14,6 +14,7 @@ from typing import Final
 
 from draftsman import plugins
 from draftsman.resources import PACKAGE_ROOT
+from draftsman.sandbox import version_managers
 
 SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 """System folders besides /usr; links into /usr stay links."""
@@ -66,8 +67,13 @@ def interpreter() -> tuple[str, ...]:
     return _outermost(folders)
 
 
-def readable(extra: Sequence[Path], command: Sequence[str], network: bool) -> Iterator[str]:
-    """Yield the host paths that a program may read besides its clone and its home."""
+def readable(
+    extra: Sequence[Path], command: Sequence[str], network: bool, path: str = ""
+) -> Iterator[str]:
+    """Yield the host paths that a program may read besides its clone and its home.
+
+    `path` is its PATH, of which the installations of version managers are readable.
+    """
     yield from ("/usr", *SYSTEM)
     etc = (*ETC, *(ETC_OF_NETWORK if network else ()))
     yield from (f"/etc/{name}" for name in etc)
@@ -81,12 +87,13 @@ def readable(extra: Sequence[Path], command: Sequence[str], network: bool) -> It
             before, packages, _ = program.partition("/node_modules/")
             if packages:  # the program of a package imports files beside it, and other packages
                 yield f"{before}/node_modules"
+    yield from version_managers.installations(path, command)
 
 
 def mounts(
     read: Sequence[str], repo: Path | None, home: Path, run_folders: Sequence[Path]
 ) -> list[Mount]:
-    """Return the mounts for bwrap in order, without paths that do not exist.
+    """Return the mounts for bwrap, without paths that do not exist.
 
     `run_folders` are mounted once, writable.
     """

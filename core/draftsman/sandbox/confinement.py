@@ -59,6 +59,9 @@ ENVIRONMENT = "DRAFTSMAN_PROGRAM_ENVIRONMENT"
 """Variable with the program's environment, as `encode` returns it."""
 FIRST_PORT_SOCKET = 10
 """First descriptor through which the sandbox sends a listening socket; after USERNS."""
+NO_NAMESPACES = "this worker cannot create namespaces"
+NO_MOUNTS = "this worker cannot create a mount namespace"
+NO_CHANGE_OF_USER = "this worker cannot change to the user id"
 LIMITED = 'exec 9<&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
 """Sets the process limit inside the namespace; outside, all processes of the user would count."""
 
@@ -121,16 +124,18 @@ def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str
         arguments += ["--unshare-user", "--disable-userns"]
     else:
         mounts = _stage_mounts(mounts)
-        os.setgroups([])
+        _drop_groups(plan["uid"])
         os.dup2(_user_namespace(plan["uid"]), USERNS)
         os.set_inheritable(USERNS, True)  # dup2 does nothing if it has this number already
         arguments += ["--userns", str(USERNS)]
     flags = {"ro": "--ro-bind", "rw": "--bind", "link": "--symlink"}
-    for kind, source, destination in mounts:
-        arguments += [flags[kind], source, destination]
-    arguments += ["--proc", "/proc", "--dev", "/dev"]
-    for folder in ("/tmp", "/dev/shm"):  # noqa: S108
-        arguments += ["--size", str(plan["tmp"]), "--tmpfs", folder]
+    steps = [(destination, [flags[kind], source]) for kind, source, destination in mounts]
+    steps += [("/proc", ["--proc"]), ("/dev", ["--dev"])]
+    in_memory = ["--size", str(plan["tmp"]), "--tmpfs"]
+    steps += [("/tmp", in_memory), ("/dev/shm", in_memory)]  # noqa: S108
+    # a folder comes before those in it, which it would hide: a checkout below /tmp
+    for destination, step in sorted(steps, key=lambda item: _depth(item[0])):
+        arguments += [*step, destination]
     for folder in ("/dev", "/"):  # both are in memory without a size limit
         arguments += ["--remount-ro", folder]
     if plan["seccomp"]:
@@ -147,6 +152,10 @@ def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str
     os.execve(plan["bwrap"], [*arguments, *shell, *command], {})  # noqa: S606
 
 
+def _depth(path: str) -> int:
+    return len([part for part in path.split("/") if part])
+
+
 def _with_ports(plan: dict[str, Any], command: list[str]) -> list[str]:
     """Return the command behind the program that opens its ports, if it has any."""
     if not plan["port_sockets"]:
@@ -160,7 +169,7 @@ def _enter_namespaces(network: bool) -> None:
     try:
         _check_call(_libc.unshare(CLONE_NEWIPC | (0 if network else CLONE_NEWNET)))
     except OSError as error:
-        text = f"this worker cannot create namespaces ({error.strerror}); CAP_SYS_ADMIN is required"
+        text = f"{NO_NAMESPACES} ({error.strerror}); CAP_SYS_ADMIN is required"
         raise OSError(text) from None
     if not network:
         _enable_loopback()
@@ -210,13 +219,23 @@ def _limit(kind: int, limit: int) -> None:
 
 def _change_user(uid: int | None) -> None:
     if uid is not None:
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
+        _drop_groups(uid)
+        try:
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+        except OSError as error:
+            raise OSError(f"{NO_CHANGE_OF_USER} {uid} ({error.strerror})") from None
         landlock.no_new_privileges()
         _check_call(
             _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         )  # a change of user clears it
+
+
+def _drop_groups(uid: int) -> None:
+    try:
+        os.setgroups([])
+    except OSError as error:
+        raise OSError(f"{NO_CHANGE_OF_USER} {uid} ({error.strerror})") from None
 
 
 def _threads_of_user() -> int:
@@ -283,7 +302,10 @@ def _blocked_parent(path: str) -> str | None:
 
 
 def _unshare_mounts() -> None:
-    _check_call(_libc.unshare(CLONE_NEWNS))
+    try:
+        _check_call(_libc.unshare(CLONE_NEWNS))
+    except OSError as error:
+        raise OSError(f"{NO_MOUNTS} ({error.strerror})") from None
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
 
 
@@ -349,4 +371,8 @@ def main(arguments: list[str]) -> NoReturn:
     try:
         enter(plan, command)
     except OSError as error:
-        sys.exit(error.strerror or str(error))
+        sys.exit(
+            f"{error.filename} cannot be started: {error.strerror}"
+            if error.filename
+            else str(error)
+        )

@@ -6,6 +6,7 @@ Standard library only: runs between fork and exec of a guard's child.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
 import struct
@@ -38,6 +39,9 @@ BIND_AND_CONNECT_TCP = 0b11
 CONNECT_TCP = 0b10
 ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
 OLDEST_ABI = 6
+MISSING = "this kernel has"
+DISABLED = "Landlock is disabled in this kernel"
+BLOCKED = "its system calls are blocked"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -46,6 +50,19 @@ def abi() -> int:
     """Return the Landlock ABI of this kernel; 0 without Landlock."""
     version: int = _libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION_FLAG)
     return max(version, 0)
+
+
+def problem() -> str | None:
+    """Return why Landlock cannot be used; None if it can."""
+    version = abi()
+    if version >= OLDEST_ABI:
+        return None
+    if version > 0:
+        return f"{MISSING} Landlock ABI {version}; {OLDEST_ABI} or later is required"
+    reason = ctypes.get_errno()
+    if reason == errno.EOPNOTSUPP:
+        return DISABLED
+    return f"{MISSING} no Landlock" if reason == errno.ENOSYS else f"{BLOCKED} here"
 
 
 def restrict(

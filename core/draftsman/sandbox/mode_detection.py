@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +20,15 @@ from typing import Any, Final
 from draftsman.errors import Failure
 from draftsman.resources import module_command
 from draftsman.sandbox import bwrap, confinement, container, landlock
+from draftsman.sandbox.failed_modes import (
+    NO_IMAGE,
+    NOT_INSTALLED,
+    NOT_ROOT,
+    PROBE_TIMEOUT,
+    PROBE_TOO_SLOW,
+    TURN_OFF,
+    FailedMode,
+)
 from draftsman.sandbox.sandbox_plan import RunSandbox, SandboxMode
 from draftsman.settings.sandbox import SandboxSettings
 
@@ -26,11 +36,6 @@ KINDS: Final = ("bwrap", "landlock", "user", "container")
 """Kinds of sandboxes."""
 PROBE_PREFIX: Final = "draftsman-probe-"
 """Prefix of a probe's folder, followed by the process id and a hyphen."""
-PROBE_TIMEOUT: Final = 20.0
-"""Seconds for a probe; long, since a machine under load is slow, not unsafe."""
-PROBE_TOO_SLOW: Final = (
-    f"the probe took more than {PROBE_TIMEOUT:g} s; the machine may be overloaded"
-)
 PROBE: Final = """
 import json, os, socket
 outside, port, name, pid, home = json.loads(os.environ["DRAFTSMAN_PROBE"])
@@ -53,25 +58,6 @@ print(json.dumps({
     "the home folder cannot be written": not attempt(lambda: open(home + "/.probe", "w").close()),
 }))
 """
-ALLOW_NAMESPACES: Final = (
-    "allow user namespaces: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu 24.04)"
-    " or kernel.unprivileged_userns_clone=1 (Debian) or user.max_user_namespaces=15000; Docker:"
-    " --security-opt seccomp=unconfined --security-opt systempaths=unconfined; Kubernetes:"
-    " securityContext: {seccompProfile: {type: Unconfined}, procMount: Unmasked}"
-)
-ALLOW_SANDBOX: Final = (
-    f"{ALLOW_NAMESPACES}; or use a kernel with Landlock ABI 6 (Linux 6.12); or turn the"
-    ' sandbox off: set [sandbox] mode = "off"'
-)
-REMEDIES: Final = {
-    "container": "install the engine, and set [sandbox] image to an image that it has on this"
-    " machine; no run pulls an image",
-    "user": "run the worker as root, with CAP_SYS_ADMIN",
-    "landlock": "use a kernel with Landlock ABI 6 (Linux 6.12)",
-    "bwrap": ALLOW_NAMESPACES,
-}
-"""What makes a configured mode work."""
-
 
 _log = logging.getLogger(__name__)
 _detected: dict[SandboxSettings, SandboxMode] = {}
@@ -87,7 +73,7 @@ async def detect_mode(settings: SandboxSettings) -> SandboxMode:
         if mode.cacheable:
             _detected[settings] = mode
         if mode.weaker:
-            reasons = "; ".join(mode.weaker)
+            reasons = "; ".join(map(str, mode.weaker))
             _log.warning("using sandbox mode %s; stronger modes failed: %s", mode.mode, reasons)
         return mode
     return _detected[settings]
@@ -97,18 +83,21 @@ def choose_mode(settings: SandboxSettings) -> SandboxMode:
     """Return the strongest working mode that the settings allow; raises Failure."""
     if settings.mode == "off":
         return SandboxMode("off", settings)
-    failures: list[str] = []
+    failures: list[FailedMode] = []
     for mode, program in _candidates(settings, settings.mode):
         problem = find_escape(settings, mode, program)
         if problem is None:
-            cacheable = not any(PROBE_TOO_SLOW in reason for reason in failures)
+            cacheable = not any(PROBE_TOO_SLOW in failed.problem for failed in failures)
             return SandboxMode(mode, settings, program, tuple(failures), cacheable)
-        failures.append(f"{mode}: {problem}")
-    reasons = "; ".join(failures) or f"no sandbox mode supports {sys.platform}"
-    if remedy := REMEDIES.get(settings.mode):
-        text = f'[sandbox] mode "{settings.mode}" does not work here ({reasons}); {remedy}'
+        failures.append(FailedMode(mode, problem))
+    reasons = "; ".join(map(str, failures)) or f"no sandbox mode supports {sys.platform}"
+    remedies = list(dict.fromkeys(failed.remedy for failed in failures))
+    if settings.mode == "auto":
+        what = "no sandbox mode works on this machine"
+        remedies.append(TURN_OFF)
     else:
-        text = f"no sandbox mode works on this machine ({reasons}); {ALLOW_SANDBOX}"
+        what = f'[sandbox] mode "{settings.mode}" does not work here'
+    text = f"{what} ({reasons}); {'; or '.join(remedies)}".removesuffix("; ")
     raise Failure(text, origin="handler", code="no_sandbox", declared="TRANSIENT_INFRA")
 
 
@@ -124,8 +113,7 @@ def available_kinds(
         if kind in probed:
             kinds[kind] = probed[kind]
             continue
-        linux = sys.platform == "linux"
-        problem: str | None = "not installed" if linux else f"not supported on {sys.platform}"
+        problem: str | None = f"not supported on {sys.platform}"
         for mode, program in _candidates(settings, kind):
             problem = find_escape(settings, mode, program)
             if problem is None:
@@ -139,7 +127,7 @@ def _candidates(settings: SandboxSettings, mode: str) -> list[tuple[str, str | N
         return []
     candidates: list[tuple[str, str | None]] = []
     if mode in ("auto", "bwrap"):
-        candidates += [("bwrap", program) for program in bwrap.programs()]
+        candidates += [("bwrap", program) for program in bwrap.programs()] or [("bwrap", None)]
     if mode in ("auto", "landlock"):
         candidates.append(("landlock", None))
     if mode == "user":
@@ -151,13 +139,15 @@ def _candidates(settings: SandboxSettings, mode: str) -> list[tuple[str, str | N
 
 def find_escape(settings: SandboxSettings, mode: str, program: str | None) -> str | None:
     """Probe a mode; return the escape that succeeded, or the error; None if the mode works."""
-    if mode == "landlock" and (abi := landlock.abi()) < landlock.OLDEST_ABI:
-        return f"this kernel has Landlock ABI {abi}; {landlock.OLDEST_ABI} or later is required"
+    if mode == "bwrap" and program is None:
+        return NOT_INSTALLED
+    if mode == "landlock" and (reason := landlock.problem()) is not None:
+        return reason
     if mode == "user" and os.geteuid() != 0:
-        return "the worker has to run as root"
+        return NOT_ROOT
     if mode == "container":
         if settings.image is None:
-            return "no image is configured"
+            return NO_IMAGE
         if program is None:
             return f"{settings.engine or 'podman or docker'} is not installed"
         container.remove_stale(program)
@@ -233,15 +223,26 @@ def probe_sandbox(sandbox: SandboxMode, home: Path) -> RunSandbox:
 
 
 def run_probe(
-    plan: Mapping[str, Any], command: Sequence[str], environment: Mapping[str, str]
+    plan: Mapping[str, Any],
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    timeout: float = PROBE_TIMEOUT,
 ) -> subprocess.CompletedProcess[str]:
     """Run a short command in a sandbox plan; raises OSError, TimeoutExpired."""
-    return subprocess.run(
-        [*module_command(confinement.__name__), confinement.encode(dict(plan)), *command],
+    confined = [*module_command(confinement.__name__), confinement.encode(dict(plan)), *command]
+    with subprocess.Popen(
+        confined,
         env={confinement.ENVIRONMENT: confinement.encode(dict(environment))},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=PROBE_TIMEOUT,
-        check=False,
-    )
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(confined, process.returncode, output, errors)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from draftsman.errors import Failure
 from draftsman.resources import module_command
 from draftsman.sandbox import bwrap, container, landlock, port_opener, seccomp
+from draftsman.sandbox.failed_modes import FailedMode
 from draftsman.sandbox.sandbox_port import SandboxPort
 from draftsman.settings.network import as_json
 from draftsman.settings.sandbox import SandboxSettings
@@ -42,8 +43,8 @@ class SandboxMode:
     settings: SandboxSettings
     program: str | None = None
     """Path of bwrap."""
-    weaker: tuple[str, ...] = ()
-    """The reason why each stronger mode does not work."""
+    weaker: tuple[FailedMode, ...] = ()
+    """The stronger modes, which do not work."""
     cacheable: bool = True
     """Whether no probe of a stronger mode timed out, which may work when the load is lower."""
 
@@ -117,12 +118,13 @@ class RunSandbox:
         cwd: Path,
         network: bool | tuple[str, ...],
         ports: Sequence[SandboxPort] = (),
+        path: str = "",
     ) -> dict[str, Any]:
         """Return the plan for `draftsman.sandbox.confinement`.
 
         Files that the command names by absolute path are readable, except below the run's own
-        folders, where a link could lead anywhere. Raises Failure `no_sandbox` for a network of
-        named hosts in a mode that cannot enforce it.
+        folders, where a link could lead anywhere, and installations on its PATH, `path`. Raises
+        Failure `no_sandbox` for a network of named hosts in a mode that cannot enforce it.
         """
         self.sandbox.check_network(network)
         settings = self.sandbox.settings
@@ -133,7 +135,7 @@ class RunSandbox:
             for part in command
             if not any(Path(part).is_relative_to(folder) for folder in run_folders)
         ]
-        read = list(bwrap.readable(settings.read_only, command_paths, network is True))
+        read = list(bwrap.readable(settings.read_only, command_paths, network is True, path))
         sockets = [] if self.socket is None else [str(self.socket)]
         plan: dict[str, Any] = {
             "mode": mode,

@@ -31,14 +31,7 @@ from cryptography.hazmat.primitives.serialization import (
 from draftsman_testing.forges.comments import IssueComments
 from draftsman_testing.forges.conversation import ended_fields
 from draftsman_testing.forges.event_routes import GitHubEvents
-from draftsman_testing.forges.server import (
-    REPO_ID,
-    FakeForge,
-    Operation,
-    Page,
-    Refused,
-    Request,
-)
+from draftsman_testing.forges.server import FakeForge, Operation, Page, Refused, Request
 from draftsman_testing.forges.world import Pull
 
 REPO = r"/repos/([^/]+)/([^/]+)"
@@ -76,7 +69,7 @@ class FakeGitHub(FakeForge):
         return f"/repos/{project}"
 
     def moved(self, request: web.Request, rest: str) -> web.Response:
-        url = f"{self.world.base}{self.api}{self.by_id}{REPO_ID}{rest}"
+        url = self.url_by_id(rest)
         status = 301 if request.method == "GET" else 307
         text = "Moved Permanently" if status == 301 else "Temporary Redirect"
         body = {"message": text, "url": url}
@@ -156,7 +149,7 @@ class FakeGitHub(FakeForge):
     def _repo(self, call: Request) -> Any:
         self._check_repo(call)
         permissions = {"push": self.world.may_push}
-        names = {"id": REPO_ID, "full_name": self.world.project}
+        names = {"id": self.world.id, "full_name": self.world.project}
         return names | {"default_branch": "main", "permissions": permissions}
 
     def _branch(self, call: Request) -> Any:
@@ -366,7 +359,7 @@ class FakeGitHubApp(FakeGitHub):
     def _access_token(self, call: Request) -> Any:
         limits = (
             {"repositories": [self.world.project.rpartition("/")[2]]},
-            {"repository_ids": [REPO_ID]},
+            {"repository_ids": [self.world.id]},
             {"permissions": {"metadata": "read"}},
         )
         if call.parts[0] != "5" or call.body not in limits:

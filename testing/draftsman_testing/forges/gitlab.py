@@ -17,14 +17,7 @@ from typing import Any
 from aiohttp import web
 
 from draftsman_testing.forges.event_routes import GitLabEvents
-from draftsman_testing.forges.server import (
-    REPO_ID,
-    FakeForge,
-    Operation,
-    Page,
-    Refused,
-    Request,
-)
+from draftsman_testing.forges.server import FakeForge, Operation, Page, Refused, Request
 from draftsman_testing.forges.world import ForgeWorld, Note, Pull, at_second
 
 PROJECT = r"/projects/([^/]+)"
@@ -72,7 +65,7 @@ class FakeGitLab(FakeForge):
         if request.method != "GET":
             text = "405 Non GET methods are not allowed for moved projects"
             return web.json_response({"message": text}, status=405)
-        url = f"{self.world.base}{self.api}{self.by_id}{REPO_ID}{rest}"
+        url = self.url_by_id(rest)
         text = f"This resource has been moved permanently to {url}"
         return web.Response(text=text, status=301, headers={"Location": url})
 
@@ -107,7 +100,7 @@ class FakeGitLab(FakeForge):
         self._check_project(call)
         level = 30 if self.world.may_push else 20
         permissions = {"project_access": {"access_level": level}, "group_access": None}
-        names = {"id": REPO_ID, "path_with_namespace": self.world.project}
+        names = {"id": self.world.id, "path_with_namespace": self.world.project}
         return names | {"default_branch": "main", "permissions": permissions}
 
     def _branch(self, call: Request) -> Any:

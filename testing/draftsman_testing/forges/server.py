@@ -24,8 +24,6 @@ from draftsman_testing.fake.server import FakeServer
 from draftsman_testing.forges.world import Call, ForgeWorld
 
 MAX_BODY: Final = 2**26
-REPO_ID: Final = 1296269
-"""The id of the repository, which a rename does not change."""
 Operation = Callable[["Request"], Any]
 
 
@@ -153,7 +151,7 @@ class FakeForge(FakeServer[Call], ABC):
         if not path.startswith(self.api):
             return await self._git(request)
         now = self.path_of(self.world.project)
-        path = path[len(self.api) :].replace(f"{self.by_id}{REPO_ID}", now)
+        path = path[len(self.api) :].replace(f"{self.by_id}{self.world.id}", now)
         if (fault := self._blocked(path)) is not None:
             return await respond(request, fault, self._never, self._refused)
         for former in self.world.former:
@@ -174,6 +172,10 @@ class FakeForge(FakeServer[Call], ABC):
 
     def _unknown(self, call: Request) -> Any:
         raise Refused(404, "404 Not Found")
+
+    def url_by_id(self, rest: str) -> str:
+        """Return the URL of the repository by its id, which a rename does not change."""
+        return f"{self.world.base}{self.api}{self.by_id}{self.world.id}{rest}"
 
     def _redirect(self, call: Request) -> web.Response:
         old = f"{self.api}{call.parts[0]}"

@@ -91,6 +91,8 @@ class ForgeWorld(ServerState[Call]):
     folder: Path = Path()
     """Folder with the bare repositories."""
     project: str = "acme/pay"
+    id: int = 1296269
+    """The id of the repository, which a rename does not change."""
     former: list[str] = field(default_factory=list)
     """Names that the repository had before, in lower case."""
     blocked: dict[str, Fault] = field(default_factory=dict)

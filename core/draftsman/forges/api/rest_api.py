@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPMethod
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
@@ -47,6 +47,19 @@ class ApiResponse:
     data: Any
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A request without its URL."""
+
+    method: str
+    body: Mapping[str, Any] | None = None
+    accepts: tuple[int, ...] = ()
+    """Statuses besides 2xx that are no failure."""
+    condition: Mapping[str, str] | None = None
+    leaves: Callable[[], None] = lambda: None
+    """Called right before the request is sent, also to the target of a redirect."""
+
+
 class RestApi:
     """The API at `base`; `authorization` returns the headers with the token for each call.
 
@@ -83,7 +96,7 @@ class RestApi:
         `leaves` is called right before the request is sent.
         """
         url = self.url(path, query or {})
-        return await self._send(method, url, body, accepts, leaves=leaves)
+        return await self._send(url, _Call(method, body, tuple(accepts), leaves=leaves))
 
     def url(self, path: str, query: Mapping[str, str | int]) -> str:
         """Return the URL of a resource."""
@@ -92,7 +105,8 @@ class RestApi:
     async def read(self, url: str, etag: str | None) -> ApiResponse:
         """Return the resource at a URL of this API, with status 304 if it still has the ETag."""
         headers = {} if etag is None else {"if-none-match": etag}
-        return await self._send("GET", url, None, () if etag is None else (304,), headers)
+        accepts = () if etag is None else (304,)
+        return await self._send(url, _Call("GET", accepts=accepts, condition=headers))
 
     async def text(self, path: str, limit: int) -> str:
         """Return the end of a text resource, such as a log; empty if there is none.
@@ -134,7 +148,7 @@ class RestApi:
         url = self.url(path, query)
         entries: list[Any] = []
         for _ in range(MAX_PAGES):
-            response = await self._send("GET", url, None, ())
+            response = await self._send(url, _Call("GET"))
             page = entries_of(response.data, key)
             entries += page
             following = self.next_page(response, url, page, len(entries))
@@ -163,22 +177,13 @@ class RestApi:
             raise Failure(text, origin="forge", code="foreign_page", declared="PERMANENT")
         return str(url)
 
-    async def _send(
-        self,
-        method: str,
-        url: str,
-        body: Mapping[str, Any] | None,
-        accepts: Sequence[int],
-        condition: Mapping[str, str] | None = None,
-        leaves: Callable[[], None] = lambda: None,
-    ) -> ApiResponse:
-        """Return the response of the place to which redirects lead; `leaves` is called for each."""
-        follows = MOVED if method == "GET" else SAME_METHOD
+    async def _send(self, url: str, call: _Call) -> ApiResponse:
+        """Return the response of the place to which redirects lead."""
+        follows = MOVED if call.method == "GET" else SAME_METHOD
+        followed = replace(call, accepts=(*call.accepts, *follows))
         for _ in range(MAX_MOVES):
             try:
-                response = await self._request(
-                    method, url, body, (*accepts, *follows), condition, leaves
-                )
+                response = await self._request(url, followed)
             except Failure as error:
                 if error.http_status != 405 or (moved := await self._moved(url)) is None:
                     raise
@@ -197,7 +202,7 @@ class RestApi:
         old = f"{self._base}{self._repository}"
         if not self._repository or not url.startswith(old):
             return None
-        response = await self._request("GET", old, None, MOVED)
+        response = await self._request(old, _Call("GET", accepts=MOVED))
         if response.status not in MOVED:
             return None
         return self._target(old, response) + url.removeprefix(old)
@@ -222,25 +227,18 @@ class RestApi:
             declared="PERMANENT",
         )
 
-    async def _request(
-        self,
-        method: str,
-        url: str,
-        body: Mapping[str, Any] | None,
-        accepts: Sequence[int],
-        condition: Mapping[str, str] | None = None,
-        leaves: Callable[[], None] = lambda: None,
-    ) -> ApiResponse:
-        headers = {"accept": "application/json", **await self._authorization(), **(condition or {})}
+    async def _request(self, url: str, call: _Call) -> ApiResponse:
+        headers = {"accept": "application/json", **await self._authorization()}
+        headers |= call.condition or {}
         content = None
-        if body is not None:
+        if call.body is not None:
             headers["content-type"] = "application/json"
-            content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+            content = json.dumps(call.body, ensure_ascii=False).encode("utf-8", "replace")
         client = HttpClient(self._http, trusted=[self._base])
-        call = HttpCall(method, url, headers, content)
-        async with client.stream(call, TIMEOUTS, leaves=leaves) as response:
-            if not (200 <= response.status < 300 or response.status in accepts):
-                raise await self._refusal(method, response)
+        request = HttpCall(call.method, url, headers, content)
+        async with client.stream(request, TIMEOUTS, leaves=call.leaves) as response:
+            if not (200 <= response.status < 300 or response.status in call.accepts):
+                raise await self._refusal(call.method, response)
             has_body = response.status not in (304, 404, *MOVED)
             raw = await response.read() if has_body else b""
             return ApiResponse(response.status, response.headers, self._parse(raw, response))

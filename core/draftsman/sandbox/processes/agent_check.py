@@ -13,6 +13,7 @@ from typing import Final
 from draftsman.errors import ConfigError, Failure
 from draftsman.outbound import secret_values
 from draftsman.outbound.secret_values import MissingSecret
+from draftsman.sandbox.failed_modes import PROBE_TIMEOUT
 from draftsman.sandbox.mode_detection import (
     probe_folder,
     probe_sandbox,
@@ -30,8 +31,6 @@ from draftsman.settings.llm import GatewaySettings
 from draftsman.version import installed
 
 # Check whether a run could start an agent's command inside the sandbox.
-#
-# The command itself is not started: it might run for hours, or cost money.
 
 
 INTERPRETER: Final = re.compile(
@@ -68,7 +67,12 @@ VERSION: Final = re.compile(r"\d+(\.\d+)+[-+.\w]{0,40}")
 MAKE_READABLE: Final = (
     "add its folder to [sandbox] read_only, or move it to a folder that every user can read"
 )
-MOVE_OUT_OF_TMP: Final = "move it out of /tmp, which is private to each run"
+
+
+START_TIMEOUT: Final = 5.0
+"""Seconds after which a program that has not ended counts as started."""
+NOT_STARTED: Final = (126, 127)
+"""Exit codes for a program that cannot be executed, or was not found."""
 
 
 def find_command_problem(
@@ -92,23 +96,59 @@ def find_command_problem(
     return _find_problem_inside(agent, sandbox, (program, *command[1:]), script, environment)
 
 
-def read_version(agent: AgentSettings, sandbox: SandboxMode) -> str | None:
-    """Return what the program prints for `--version`, without network; None if it fails."""
+@dataclass(frozen=True, slots=True)
+class StartedProgram:
+    """A program of an agent that was started in the sandbox, without network and input."""
+
+    program: str
+    exit_code: int | None = None
+    """None if it did not end in time."""
+    output: str = ""
+    errors: str = ""
+
+    @property
+    def version(self) -> str | None:
+        """The version that it prints; None if it fails."""
+        match = VERSION.search(self.output)
+        return match[0] if self.exit_code == 0 and match else None
+
+    def problem(self, must_succeed: bool) -> tuple[str, str] | None:
+        """Return why it does not start, and a hint; None if it starts."""
+        code = self.exit_code
+        runs = code is None or (code >= 0 and code not in NOT_STARTED)
+        if code == 0 or (runs and not must_succeed):
+            return None
+        lines = self.errors.strip().splitlines() or self.output.strip().splitlines()
+        detail = f": {lines[-1][:200]}" if lines else ""
+        end = "does not end" if code is None else f"ends with the code {code}"
+        return f"{self.program} {end} inside the sandbox{detail}", "see docs/sandbox.md#file-system"
+
+
+def start_program(
+    agent: AgentSettings, sandbox: SandboxMode, arguments: Sequence[str] | None = None
+) -> StartedProgram:
+    """Start the program of an agent, with other arguments than its own if they are given."""
     environment = agent_environment(agent, Path.home(), sandbox=sandbox)
+    program, *own = agent_command(agent, sandbox)
     try:
-        program = agent_command(agent, sandbox)[0]
         if sandbox.mode != "container":
             program = _program(program, environment)
+        command = [program, *(own if arguments is None else arguments)]
         with probe_folder() as folder:
             run_sandbox = probe_sandbox(sandbox, home := folder / "home")
-            plan = run_sandbox.plan([program], home, network=False)
+            path = environment.get("PATH", "")
+            plan = run_sandbox.plan(command, home, network=False, path=path)
             completed = run_probe(
-                plan, [program, "--version"], run_sandbox.environment(environment)
+                plan,
+                command,
+                run_sandbox.environment(environment),
+                START_TIMEOUT if arguments is None else PROBE_TIMEOUT,
             )
-    except (Failure, OSError, subprocess.TimeoutExpired):
-        return None
-    match = VERSION.search(completed.stdout)
-    return match[0] if completed.returncode == 0 and match else None
+    except subprocess.TimeoutExpired:
+        return StartedProgram(program)
+    except (Failure, OSError) as error:
+        return StartedProgram(program, NOT_STARTED[-1], errors=str(error))
+    return StartedProgram(program, completed.returncode, completed.stdout, completed.stderr)
 
 
 def relative_arguments(agent: AgentSettings) -> str | None:
@@ -176,7 +216,8 @@ def _find_problem_inside(
     with probe_folder() as folder:
         home = folder / "home"
         run_sandbox = probe_sandbox(sandbox, home)
-        plan = run_sandbox.plan(command, home, agent.network is True)
+        path = environment.get("PATH", "")
+        plan = run_sandbox.plan(command, home, agent.network is True, path=path)
         variables = run_sandbox.environment(environment)
         try:
             completed = run_probe(plan, ["/bin/sh", "-c", CHECK_FILES, "sh", *files], variables)
@@ -250,8 +291,7 @@ def _missing(item: str, program: str) -> tuple[str, str]:
     in_first_line = path != program and kind != "r"
     origin = f" (in the first line of {program})" if in_first_line else ""
     verb = {"x": "run", "r": "read", "c": "found on PATH"}[kind]
-    hint = MOVE_OUT_OF_TMP if path.startswith("/tmp/") else MAKE_READABLE  # noqa: S108
-    return f"{path}{origin} cannot be {verb} inside the sandbox", hint
+    return f"{path}{origin} cannot be {verb} inside the sandbox", MAKE_READABLE
 
 
 def _check_failed(stderr: str) -> tuple[str, str]:
@@ -286,11 +326,13 @@ def check_agent(
     agent: AgentSettings,
     sandbox: SandboxMode | None,
     gateways: Mapping[str, GatewaySettings] | None = None,
+    starts: bool = False,
 ) -> AgentCheck:
     """Check an agent's command inside the sandbox, without starting a run.
 
     `sandbox` is None if no sandbox works here: then only the files of this machine are checked.
-    With `gateways`, the way to its model is checked, too.
+    With `gateways`, the way to its model is checked, too. A program behind an adapter prints its
+    version; with `starts`, others are started without input, for a moment.
     """
     program = agent.model_copy(update={"kind": PROTOCOL})  # without the adapter
     has_adapter = agent.usable and agent.plugin.adapter is not None
@@ -306,8 +348,11 @@ def check_agent(
     if problem is None and (warning := relative_arguments(program)) is not None:
         hint = "use an absolute path"
     version = agent.version or (installed() if is_own_agent(agent) else None)
-    if version is None and problem is None and has_adapter and sandbox is not None:
-        version = read_version(program, sandbox)
+    if problem is None and warning is None and sandbox is not None and (has_adapter or starts):
+        started = start_program(program, sandbox, ["--version"] if has_adapter else None)
+        version = version or (started.version if has_adapter else None)
+        must_succeed = has_adapter and agent.plugin.needs_model
+        problem, hint = started.problem(must_succeed) or (problem, hint)
     model = None
     if gateways is not None and has_adapter:
         model, model_warning = find_model(agent, gateways, os.environ)

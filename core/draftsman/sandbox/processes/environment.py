@@ -19,6 +19,7 @@ from draftsman.sandbox import container
 from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.network_proxy.access import ProxyAccess
 from draftsman.sandbox.sandbox_plan import SandboxMode
+from draftsman.sandbox.version_managers import find_shim, real_path, real_program
 from draftsman.settings.agents import AgentSettings
 
 ALLOWED: Final = re.compile(r"(PATH|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|USER|LOGNAME)\Z")
@@ -47,8 +48,9 @@ def agent_command(agent: AgentSettings, sandbox: SandboxMode | None = None) -> t
         if in_image:
             return (python, "-P", "-m", adapter, *options, "--", *command)
         # the sandbox shows the programs that the command names by their path
-        path = agent.env.get("PATH", os.environ.get("PATH", os.defpath))
-        program = _native(shutil.which(command[0], path=path) or command[0])
+        path = real_path(agent.env.get("PATH", os.environ.get("PATH", os.defpath)), os.environ)
+        program = real_program(command[0], os.environ)
+        program = _native(shutil.which(program, path=path) or program)
         return (python, "-P", "-m", adapter, *options, "--", program, *command[1:])
     if is_own_agent(agent):
         return (command[0], "-P", *command[1:])
@@ -69,6 +71,8 @@ def agent_environment(
 
     Variables of `env` with a value of the gateway are left out without a gateway.
 
+    Its PATH has no shims, which no run could use.
+
     Raises Failure (PERMANENT) for variables that have a database URL or draftsman's configuration.
     """
     passed = {name: inherited[name] for name in agent.pass_env if name in inherited}
@@ -88,9 +92,13 @@ def agent_environment(
     if proxy is not None:
         base |= proxy.environment()
     if gateway is None:
-        return base | {key: text for key, text in agent.env.items() if "{gateway_" not in text}
-    configured = {name: gateway.replace(value) for name, value in agent.env.items()}
-    return base | gateway.environment() | configured
+        base |= {key: text for key, text in agent.env.items() if "{gateway_" not in text}
+    else:
+        configured = {name: gateway.replace(value) for name, value in agent.env.items()}
+        base |= gateway.environment() | configured
+    if not in_image and "PATH" in base:
+        base["PATH"] = real_path(base["PATH"], inherited)
+    return base
 
 
 def _native(program: str) -> str:
@@ -127,9 +135,15 @@ def find_program(
     """
     if sandbox is not None and sandbox.mode == "container":
         return program
-    path = shutil.which(program, path=environment.get("PATH", os.defpath))
-    if path is None:
+    path = shutil.which(real_program(program, os.environ), path=environment.get("PATH", os.defpath))
+    shim = find_shim(program if path is None else path, os.environ.get("PATH", os.defpath))
+    if path is None or shim == path:
         message = f"program {program!r} not found; install it, or correct the command"
+        if shim is not None:
+            message = (
+                f"program {program!r} not found: {shim} is a shim, and the version that this user"
+                " has selected has no such program; install it there, or name its path"
+            )
         raise Failure(message, origin="agent", code="command_not_found")
     return str(Path(path).absolute())
 

@@ -175,7 +175,13 @@ class AgentProcess:
             program = find_program(program, environment, mode)
             command = (sandbox.sandbox_path(Path(program)), *arguments)
             ports = [access.port for access in (gateway, proxy) if access is not None]
-            plan = sandbox.plan((program, *arguments), cwd.resolve(), agent.network, ports)
+            plan = sandbox.plan(
+                (program, *arguments),
+                cwd.resolve(),
+                agent.network,
+                ports,
+                environment.get("PATH", ""),
+            )
             process, control, replies = await _spawn(
                 (str(lease), confinement.encode(plan), "--", *command),
                 cwd=cwd,

@@ -39,7 +39,7 @@ async def list_agents(app: App) -> None:
 
     INSTALLED says whether a run could start the program inside the sandbox of this machine.
     """
-    checks = await asyncio.to_thread(_check, app, app.settings.agent_names)
+    checks = await asyncio.to_thread(_check, app, app.settings.agent_names, False)
     if app.json:
         app.out.document([_document(check) for check in checks])
         return
@@ -96,7 +96,7 @@ async def check_agent(app: App, name: str | None, probe: bool, timeout: float) -
         add = f"; to add it, an empty [agents.{name}] is enough" if known_table(name) else ""
         text = f"no agent {name!r} in the configuration; configured agents: {known}{add}"
         raise NotFound(text)
-    [check] = await asyncio.to_thread(_check, app, [name])
+    [check] = await asyncio.to_thread(_check, app, [name], True)
     result = await _probe(app, name, timeout) if probe and check.installed else None
     if app.json:
         app.out.document(_document(check) | ({} if result is None else {"probe": result}))
@@ -127,7 +127,7 @@ async def check_agent(app: App, name: str | None, probe: bool, timeout: float) -
 
 async def _check_all(app: App, probe: bool, timeout: float) -> None:
     """Print a row for each configured agent; exit with 1 if a check or a probe fails."""
-    checks = await asyncio.to_thread(_check, app, app.settings.agent_names)
+    checks = await asyncio.to_thread(_check, app, app.settings.agent_names, True)
     probes = {
         check.name: await _probe(app, check.name, timeout)
         for check in checks
@@ -164,7 +164,7 @@ def _finding(check: AgentCheck, probe: dict[str, Any] | None) -> str:
     return str(probe["text"]) if probe is not None and not probe["succeeded"] else text
 
 
-def _check(app: App, names: list[str]) -> list[AgentCheck]:
+def _check(app: App, names: list[str], starts: bool) -> list[AgentCheck]:
     from draftsman.sandbox import mode_detection
     from draftsman.sandbox.processes.agent_check import check_agent as check
 
@@ -173,7 +173,8 @@ def _check(app: App, names: list[str]) -> list[AgentCheck]:
     except Failure:
         mode = None  # draftsman doctor reports it
     settings = app.settings
-    return [check(name, settings.agents[name], mode, settings.gateways) for name in names]
+    agents = settings.agents
+    return [check(name, agents[name], mode, settings.gateways, starts) for name in names]
 
 
 async def _probe(app: App, name: str, timeout: float) -> dict[str, Any]:

@@ -186,7 +186,8 @@ def _kinds(settings: Settings, chosen: SandboxMode | None) -> Finding:
 
 def _sandbox(settings: Settings, mode: SandboxMode) -> Finding:
     """Report the protection of the sandbox mode."""
-    from draftsman.sandbox import landlock, mode_detection
+    from draftsman.sandbox import landlock
+    from draftsman.sandbox.failed_modes import FailedMode
 
     if mode.mode == "off":
         then = 'set [sandbox] mode = "auto"'
@@ -194,10 +195,10 @@ def _sandbox(settings: Settings, mode: SandboxMode) -> Finding:
         return Finding("sandbox", "warn", text, then)
     if mode.mode == "landlock" and settings.sandbox.mode == "auto":
         text = f"landlock: other processes and unix sockets are visible ({mode.weaker[0]})"
-        return Finding("sandbox", "warn", text, mode_detection.ALLOW_NAMESPACES)
-    if mode.mode == "user" and landlock.abi() < landlock.OLDEST_ABI:
-        text = "user: files that every user of this host may read are visible"
-        return Finding("sandbox", "warn", text, mode_detection.ALLOW_SANDBOX)
+        return Finding("sandbox", "warn", text, mode.weaker[0].remedy)
+    if mode.mode == "user" and (reason := landlock.problem()) is not None:
+        text = f"user: files that every user of this host may read are visible ({reason})"
+        return Finding("sandbox", "warn", text, FailedMode("landlock", reason).remedy)
     return Finding("sandbox", "ok", f"{mode.mode}: all escape attempts failed")
 
 
