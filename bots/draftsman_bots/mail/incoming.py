@@ -13,9 +13,10 @@ from email.utils import getaddresses
 from itertools import takewhile
 from typing import Final
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from mailparser_reply import EmailMessage
 
+from draftsman.formats.hidden_text import HIDING
 from draftsman.formats.invisible import replace_invisible
 from draftsman.text import first_line
 
@@ -133,11 +134,16 @@ def _reply(body: str) -> str:
 
 def _text_of_html(html: str) -> str:
     soup = BeautifulSoup(html, "html.parser")
-    for tag in soup(UNQUOTED):
+    for tag in [*soup(UNQUOTED), *soup(_is_hidden)]:
         tag.decompose()
     for tag in soup(LINES):
         tag.insert_before("\n")
     return soup.get_text()
+
+
+def _is_hidden(tag: Tag) -> bool:
+    attributes = "".join(f' {name}="{value}"' for name, value in tag.attrs.items())
+    return HIDING.search(attributes) is not None
 
 
 def _decoded(subject: str) -> str:

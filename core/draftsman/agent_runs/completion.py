@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
+from draftsman.agent_runs import left_out_question
 from draftsman.agent_runs.clones.commits import with_sign_off
 from draftsman.agent_runs.clones.git import git_failure
 from draftsman.agent_runs.clones.open_branches import onto_current_base
@@ -74,10 +75,17 @@ class WorkCompletion:
             return await self._open(fields | {"data": answer.data}, validation)
         message = await self._commit_message(answer.summary)
         snapshot = await self.workspace.snapshot(message)
+        if self.plan.iteration.result is not None:  # what was left out is not in this clone
+            left_out = tuple(self.plan.checkpoint.get("left_out", ()))
+            snapshot = replace(snapshot, left_out=left_out)
         if snapshot.refused:
             await self._keep_rest(snapshot)
         if await self._begin_for_messages(snapshot):
             return None
+        decided = await self._decide_left_out(snapshot, message)
+        if decided is None:
+            return None
+        snapshot = decided
         workspace, snapshot = await self._update_base(snapshot, message)
         if self.run.job.mode is Mode.FIX and snapshot.files_changed:
             snapshot = await workspace.sign(snapshot, message)
@@ -137,13 +145,44 @@ class WorkCompletion:
         raise error
 
     async def _begin_for_messages(self, snapshot: Snapshot) -> bool:
-        """Begin another iteration if a person has sent a message that the work does not have."""
+        """Begin another iteration if a person has sent a message that the work does not have.
+
+        It has as many iterations until people decide as the work had at first.
+        """
         if not await self.session.misses_messages():
             return False
         await self.session.save_result(snapshot)
         await self._finish_iteration("message", snapshot)
-        await self.plan.iteration.begin_next(self.run)
+        iteration = self.plan.iteration
+        await iteration.begin_next(self.run, last=iteration.number + self.plan.max_iterations)
         return True
+
+    async def _decide_left_out(self, snapshot: Snapshot, message: str) -> Snapshot | None:
+        """Return the work, with or without what git leaves out, as people or the profile decide.
+
+        None if the agent goes on with it. Raises Failure if the job stops.
+        """
+        if self.plan.left_out == "include":
+            snapshot = replace(snapshot, included={})
+        if self.plan.left_out == "leave" or not snapshot.all_left_out:
+            return snapshot
+        question = left_out_question.question_about(self.workspace.branch, snapshot)
+        try:
+            self.run.check_question(question)
+        except UsageError as error:
+            raise left_out_question.failure(snapshot, str(error)) from None
+        if snapshot.files_changed:
+            await self.run.patch(await self.workspace.diff(snapshot))
+        choice = left_out_question.choice_of(await self._ask(question, snapshot), snapshot)
+        if choice == left_out_question.INCLUDE:
+            return snapshot
+        if choice == left_out_question.WITHOUT:
+            return await self.workspace.without_included(snapshot, message)
+        await self.session.save_result(replace(snapshot, included={}, left_out=()))
+        await self._finish_iteration("left_out", snapshot)
+        failed = [left_out_question.for_agent(snapshot)]
+        await self.plan.iteration.begin_next(self.run, failed=failed)
+        return None
 
     async def _update_base(self, snapshot: Snapshot, message: str) -> tuple[Workspace, Snapshot]:
         """Merge the moved base branch into the work if the policy says so."""

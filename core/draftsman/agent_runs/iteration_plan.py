@@ -15,8 +15,9 @@ from draftsman.agent_runs.validation.fresh_clone import setup_has_more_access
 from draftsman.forges.api.connection import forge_of, git_login_of
 from draftsman.forges.follow_up import FollowedPull
 from draftsman.handlers.worker_run import WorkerRun
+from draftsman.jobs.job import Mode
 from draftsman.jobs.reserved_names import Owner
-from draftsman.repos.repo_profile import SavedProfile
+from draftsman.repos.repo_profile import LeftOut, SavedProfile
 from draftsman.settings.agents import AgentSettings
 from draftsman.settings.git import GitSettings
 
@@ -90,6 +91,13 @@ class IterationPlan:
     def max_iterations(self) -> int:
         """Iterations after which people decide about failed work."""
         return 1 if self.saved is None else self.saved.profile.max_iterations
+
+    @property
+    def left_out(self) -> LeftOut:
+        """What becomes of files that git leaves out; only published work is complete or asks."""
+        if self.run.job.mode is not Mode.FIX:
+            return "leave"
+        return "ask" if self.saved is None else self.saved.profile.left_out
 
     @property
     def sets_up_on_base(self) -> bool:

@@ -116,6 +116,7 @@ async def _run_iteration(
 async def _prepare_workspace(plan: IterationPlan) -> Workspace:
     """Clone the repository at the commit from which the iteration goes on."""
     run = plan.run
+    branch = await continued_branch(plan)
     return await Workspace.prepare(
         run.settings.data_dir,
         plan.source,
@@ -126,8 +127,10 @@ async def _prepare_workspace(plan: IterationPlan) -> Workspace:
         bundle=plan.bundle,
         restored=not plan.sets_up_on_base,
         created_at=run.job.created_at,
-        branch=await continued_branch(plan),
+        branch=branch,
         quotas=run.settings.quotas,
+        includes_all=plan.left_out != "leave",
+        included=None if branch.work else plan.checkpoint.get("included"),
         identity=CommitIdentity.of(plan.git, run.job.invoker_id),
         branches=JobBranches(plan.git.branch),
     )

@@ -9,10 +9,13 @@ from draftsman.formats.invisible import remove_invisible
 
 REMOVED: Final = "[hidden text was removed]"
 _STYLE: Final = (
-    r"\bhidden\b|display\s{0,3}:\s{0,3}none|(?:opacity|font-size|max-height)\s{0,3}:\s{0,3}0"
+    r"(?<=\s)(?<!: )hidden(?=[\s=>/])|visibility\s{0,3}:\s{0,3}hidden"
+    r"|display\s{0,3}:\s{0,3}none|(?:opacity|font-size|max-height)\s{0,3}:\s{0,3}0"
     r"|color\s{0,3}[:=]\s{0,3}[\"']?\s{0,3}(?:white|transparent|#fff|rgba?\(\s{0,3}255)"
     r"|text-indent\s{0,3}:\s{0,3}-|(?:left|top)\s{0,3}:\s{0,3}-\d{3}"
 )
+HIDING: Final = re.compile(_STYLE, re.IGNORECASE)
+"""Finds the attributes that hide an element, in the text of its start tag."""
 _HIDDEN: Final = re.compile(
     r"(?P<code>^ {0,3}(?P<fence>`{3,}|~{3,})[\s\S]*?(?:^ {0,3}(?P=fence)|\Z)|`[^`\n]{1,1000}`)"
     r"|<!--[\s\S]*?(?:-->|\Z)"

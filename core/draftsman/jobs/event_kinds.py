@@ -184,8 +184,8 @@ EVENTS: Final[dict[str, EventDescription]] = {
     "iteration_finished": EventDescription(
         "the work of the agent was validated",
         "number and outcome (`passed`, `failed`, `not_validated`, `unchanged`, `reported`,"
-        " `message`, `denied` or `error`), changed files, failed commands, changed check files,"
-        " commands that pass only because of them, tokens and cost",
+        " `message`, `left_out`, `denied` or `error`), changed files, failed commands, changed"
+        " check files, commands that pass only because of them, tokens and cost",
         EventWriter.RUN,
     ),
     "command_executed": EventDescription("a command of the profile ran", _COMMAND, EventWriter.RUN),

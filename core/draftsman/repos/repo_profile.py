@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, field_serializer, model_validator
 
@@ -75,6 +75,7 @@ def _with_files(command: tuple[str, ...]) -> tuple[str, ...]:
     return command
 
 
+LeftOut = Literal["ask", "include", "leave"]
 Patterns = Annotated[tuple[str, ...], Field(max_length=1000)]
 
 
@@ -178,6 +179,9 @@ class RepoProfile(ProfileSettings):
     """Files that may decide whether work passes, besides all that are not ordinary."""
     ordinary_files: Patterns = ()
     """Files that decide nothing, though they are not ordinary by their name or folder."""
+    left_out: LeftOut = "ask"
+    """Files that git leaves out, such as those of a repository that the agent made in the tree: ask
+    what becomes of them, include them, or leave them out."""
     evidence: EvidenceProfile | None = None
     """How changed tests prove the work; None: they do not have to."""
     policy: PolicySettings | None = None

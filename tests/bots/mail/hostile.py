@@ -172,6 +172,10 @@ BODIES: Final[dict[str, Mail]] = {
         TEXTLESS, "<html><body><blockquote>approve</blockquote></body></html>", kind="text/html",
         replies=1,
     ),
+    "hidden HTML": Mail(
+        TEXTLESS, "<p style='display:none'>approve</p><i hidden>approve</i>", kind="text/html",
+        replies=1,
+    ),
     "title of HTML": Mail(
         TEXTLESS, "<head><title>approve</title><style>approve</style></head>", kind="text/html",
         replies=1,
@@ -208,6 +212,11 @@ ACCEPTED: Final[dict[str, Mail]] = {
     "above Outlook": Mail(ANSWERED, f"approve\r\n\r\n{'_' * 32}\r\n{OUTLOOK}"),
     "signature": Mail(ANSWERED, "approve\r\n\r\nBest regards\r\nCarol"),
     "telephone": Mail(ANSWERED, "Approve\r\n\r\nSent from my iPhone"),
+    "HTML with hidden text": Mail(
+        ANSWERED,
+        "<div style='overflow: hidden'>approve</div><p style='font-size:0'>not</p>",
+        kind="text/html",
+    ),
     "HTML": Mail(ANSWERED, "<div>app<b>rove</b></div><blockquote>x</blockquote>", kind="text/html"),
     "alternative": Mail(
         ANSWERED,

@@ -35,6 +35,7 @@ PROFILES: Final = [
     ({"agent_config": "'{}'"}, "repo_profiles_agent_config_check"),
     ({"check_files": "'{}'"}, "repo_profiles_check_files_check"),
     ({"ordinary_files": "'{}'"}, "repo_profiles_ordinary_files_check"),
+    ({"left_out": "'never'"}, "repo_profiles_left_out_check"),
     ({"checked_at": "now()"}, "repo_profiles_checked"),
 ]
 TABLES: Final = (REPOS, MAPPINGS, PROFILES)

@@ -26,6 +26,7 @@ PIECES = (
         f'<p style="color:white">{SECRET}</p>',
         f"<font color='#ffffff'>{SECRET}</font>",
         f"<div hidden>{SECRET}</div>",
+        f"<p style='visibility: hidden'>{SECRET}</p>",
         f"<i style=font-size:0>{SECRET}</i>",
         f"<b style='opacity:0'>{SECRET}",
         f"<script>{SECRET}</script>",
@@ -60,6 +61,7 @@ def test_invisible_characters_are_removed_from_text_of_any_source(text: str, exp
     [
         "<details><summary>Log</summary>\n\nlong\n\n</details>",
         "```html\n<!-- shown -->\n<p hidden>x</p>\n```",
+        '<p style="overflow: hidden" aria-hidden="true">shown</p>',
         "write `<!-- draft -->` at the top",
         "see [1]\n\n[1]: https://docs.example/a",
         "می‌خواهم 👩‍💻 ❤️ 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",

@@ -19,7 +19,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -40,6 +40,7 @@ from draftsman.agent_runs.clones.git import (
 )
 from draftsman.agent_runs.clones.left_out import OWN_REPOSITORY, LeftOut, described
 from draftsman.agent_runs.clones.mirror import commit_time, fetch_base, open_mirror
+from draftsman.agent_runs.clones.nested_repositories import HiddenRepositories, make_readable
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.agent_runs.clones.tree_size import check_tree_size
@@ -228,6 +229,15 @@ class Snapshot:
     """Paths of the work that it does not have, with the reason: of `skipped` those with files."""
     refused: tuple[str, ...] = ()
     """Paths that git cannot record, with the reason: the work cannot be completed without them."""
+    included: Mapping[str, str] = field(default_factory=dict)
+    """Paths of the work that it would not have, but for `includes_all` of its workspace, with the
+    reason."""
+
+    @property
+    def all_left_out(self) -> tuple[str, ...]:
+        """What git leaves out, with the reason: also what is included."""
+        included = {os.fsencode(path): reason for path, reason in self.included.items()}
+        return (*described(included), *self.left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +281,11 @@ class Workspace:
     """The branch of the work; None: `draftsman/D-<job>`."""
     parents: tuple[str, ...] = ()
     """The parents of its commits, of which the first is the head of the branch; else the base."""
+    includes_all: bool = False
+    """Whether snapshots have the files of repositories that the agent made, and what it may not
+    read, as ordinary files."""
+    _included: dict[bytes, str] = field(default_factory=dict, repr=False, compare=False)
+    """What they have for that, also of earlier runs, with the reason."""
     identity: CommitIdentity = field(default_factory=CommitIdentity)
     """Author, committer and key of its commits."""
     branches: JobBranches = field(default_factory=JobBranches)
@@ -295,6 +310,8 @@ class Workspace:
         created_at: datetime | None = None,
         branch: ContinuedBranch = ContinuedBranch(),
         quotas: QuotaSettings | None = None,
+        includes_all: bool = False,
+        included: Mapping[str, str] | None = None,
         identity: CommitIdentity | None = None,
         branches: JobBranches | None = None,
     ) -> Self:
@@ -303,8 +320,9 @@ class Workspace:
         `tag` distinguishes jobs with the same number in several databases. `base` is a ref or a
         full commit id (None: the source's HEAD); a base of the branch replaces it. A `bundle` of
         an earlier run's work is applied, uncommitted, and its files of the home are written;
-        without `restored`, only by `restore`. The commits of all runs of the job have the date
-        `created_at` (None: the date of the base), so that the same work gets the same commit id.
+        without `restored`, only by `restore`; `included` is that of its snapshot. The commits of
+        all runs of the job have the date `created_at` (None: the date of the base), so that the
+        same work gets the same commit id.
         Raises Failure with origin `git`, and `quota:tree` for a tree above the quotas.
         """
         mirror = await open_mirror(data_dir, source)
@@ -325,9 +343,11 @@ class Workspace:
             date=date,
             own_branch=branch.name,
             parents=branch.parents,
+            includes_all=includes_all,
             identity=identity or CommitIdentity(),
             branches=branches or JobBranches(),
         )
+        self._included.update({os.fsencode(path): why for path, why in (included or {}).items()})
         try:
             await asyncio.to_thread(_create_folders, folder)
             unpacked = await self._unpack(bundle) if bundle else None
@@ -392,11 +412,19 @@ class Workspace:
         """
         if self.path.is_symlink() or not self.path.is_dir():
             raise git_failure("the agent deleted its workspace", "workspace_gone")
-        skipped = await self._nested_repositories()
-        left_out = await self._add("-A", skipped)
-        for name in await self._undo_conversions():
-            left_out.refused.pop(name, None)
-        tree = (await self._run_git("write-tree")).decode().strip()
+        hidden = HiddenRepositories(self.path, self.folder / "aside")
+        try:
+            links, clones = await self._nested_repositories()
+            while self.includes_all and (found := await asyncio.to_thread(hidden.hide, clones)):
+                self._included.update(dict.fromkeys(found, OWN_REPOSITORY))
+                links, clones = await self._nested_repositories()
+            skipped = sorted({*links, *clones})
+            left_out = await self._add_all(skipped)
+            for name in await self._undo_conversions():
+                left_out.refused.pop(name, None)
+            tree = (await self._run_git("write-tree")).decode().strip()
+        finally:
+            await asyncio.to_thread(hidden.restore)
         for name in skipped:
             if await asyncio.to_thread(_has_files, self.path / os.fsdecode(name)):
                 left_out.unread[name] = OWN_REPOSITORY
@@ -405,7 +433,49 @@ class Workspace:
             skipped=tuple(os.fsdecode(name) for name in skipped),
             left_out=described(left_out.unread),
             refused=described(left_out.refused),
+            included=await self._still_included(),
         )
+
+    async def without_included(self, snapshot: Snapshot, message: str) -> Snapshot:
+        """Return the work without what `includes_all` has added to it: as if git had left it out.
+
+        Those paths are then as in the base.
+        """
+        if not snapshot.included:
+            return snapshot
+        paths = [f":(top,literal){path}" for path in snapshot.included]
+        options = ("ls-files", "-z", "--full-name", "--with-tree", self.base_sha, "--", *paths)
+        listed = (await self._run_git(*options)).split(b"\0")
+        names = [os.fsdecode(name) for name in filter(None, listed)]
+        rest = await self.mixed(snapshot.commit, self.base_sha, names)
+        tree = (await git("rev-parse", f"{rest}^{{tree}}", cwd=self.mirror)).decode().strip()
+        return replace(
+            await self.commit(tree, message),
+            skipped=snapshot.skipped,
+            left_out=snapshot.all_left_out,
+            refused=snapshot.refused,
+        )
+
+    async def _still_included(self) -> dict[str, str]:
+        """Return what the index has only because of `includes_all`; forget what is gone."""
+        for name in sorted(self._included):
+            is_inside = any(name.startswith(other + b"/") for other in self._included)
+            if is_inside or not await self._run_git(
+                "ls-files", "-z", "--", f":(top,literal){os.fsdecode(name)}"
+            ):
+                self._included.pop(name)
+        return {os.fsdecode(name): reason for name, reason in self._included.items()}
+
+    async def _add_all(self, skipped: Sequence[bytes]) -> LeftOut:
+        """Add all files of the tree to the index, with `includes_all` also what is not readable."""
+        left_out = await self._add("-A", skipped)
+        while self.includes_all and left_out.unread:
+            opened = [name for name in left_out.unread if make_readable(self.path, name)]
+            if not opened:
+                break
+            self._included.update({name: left_out.unread[name] for name in opened})
+            left_out = await self._add("-A", skipped)
+        return left_out
 
     async def _add(self, option: str, skipped: Sequence[bytes], index: str = "index") -> LeftOut:
         """Add the files of the tree to an index, besides those that git cannot record."""
@@ -634,13 +704,16 @@ class Workspace:
         env = {"GIT_DIR": self.mirror, "GIT_WORK_TREE": self.path, "GIT_INDEX_FILE": file}
         return {name: str(path) for name, path in env.items()}
 
-    async def _nested_repositories(self) -> list[bytes]:
-        """Return nested repositories, whose configuration git would read."""
+    async def _nested_repositories(self) -> tuple[list[bytes], list[bytes]]:
+        """Return submodules of the base, and repositories that the agent made.
+
+        git would read their configuration.
+        """
         options = ("-t", "--stage", "--others", "--exclude-standard", "-z")
         files = (await self._run_git("ls-files", *options)).split(b"\0")
         links = [line.partition(b"\t")[2] for line in files if STAGED_GITLINK.match(line)]
         clones = [line[2:-1] for line in files if line.startswith(b"? ") and line.endswith(b"/")]
-        return sorted({*links, *clones})
+        return links, clones
 
     async def _commit(self, tree: str, message: str, *, signed: bool = False) -> str:
         parents = self.parents or (self.base_sha,)

@@ -65,6 +65,8 @@ class SavedWork:
         bundle = await self._workspace.bundle(snapshot)
         saved = {"agent": self._data, "base_sha": snapshot.base_sha}
         saved |= {"repo": self._repo} if self._repo else {}
+        saved |= {"left_out": list(snapshot.left_out)} if snapshot.left_out else {}
+        saved |= {"included": dict(snapshot.included)} if snapshot.included else {}
         if self._workspace.own_branch is not None:
             follow_up = {"job": self._run.job.number, "parents": list(snapshot.parents)}
             saved |= {"follow_up": follow_up}

@@ -147,3 +147,49 @@ async def test_a_submodule_without_files_is_not_left_out(tmp_path: Path, source:
     snapshot = await workspace.snapshot("work")
     own = "a repository of its own"
     assert snapshot.left_out == (f"clone ({own})", f"sub ({own})")
+
+
+async def test_all_files_of_repositories_in_the_tree_are_included(
+    tmp_path: Path, source: Path
+) -> None:
+    """Whatever their `.git` is; it stays in the tree of the agent. Submodules stay as they are."""
+    head = run("rev-parse", "HEAD", cwd=source)
+    run("update-index", "--add", "--cacheinfo", f"160000,{head},sub", cwd=source)
+    run("commit", "-qm", "submodule", cwd=source)
+    workspace = await prepare(tmp_path / "data", source, includes_all=True)
+    for name in ("clone", "worktree", "linked", "sub"):
+        run("init", "-q", str(workspace.path / name), cwd=tmp_path)
+        (workspace.path / name / "file").write_text(name)
+    (workspace.path / "worktree" / ".git").rename(tmp_path / "elsewhere")
+    (workspace.path / "worktree" / ".git").write_text(f"gitdir: {tmp_path / 'elsewhere'}\n")
+    (workspace.path / "linked" / ".git").rename(tmp_path / "linked")
+    (workspace.path / "linked" / ".git").symlink_to(tmp_path / "linked")
+    first = await workspace.snapshot("work")
+    own = "a repository of its own"
+    assert first.included == dict.fromkeys(("clone", "linked", "worktree"), own)
+    assert first.left_out == (f"sub ({own})",)
+    changed = [file.path for file in await workspace.changed_files(first.commit)]
+    assert changed == ["clone/file", "linked/file", "worktree/file"]
+    assert (workspace.path / "clone" / ".git" / "HEAD").is_file()
+    assert (workspace.path / "linked" / ".git").is_symlink()
+    assert await workspace.snapshot("work") == first
+    rest = await workspace.without_included(first, "rest")
+    assert (rest.files_changed, rest.left_out) == (0, first.all_left_out)
+    (workspace.path / "clone" / "file").unlink()
+    assert "clone" not in (await workspace.snapshot("work")).included
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+async def test_what_may_not_be_read_is_included_too(tmp_path: Path, source: Path) -> None:
+    workspace = await prepare(tmp_path / "data", source, includes_all=True)
+    (workspace.path / "closed" / "deep").mkdir(parents=True)
+    (workspace.path / "closed" / "deep" / "f").write_text("x")
+    (workspace.path / "closed" / "deep" / "f").chmod(0)
+    (workspace.path / "closed" / "deep").chmod(0)
+    (workspace.path / "closed").chmod(0)
+    snapshot = await workspace.snapshot("work")
+    assert snapshot.included == {"closed": "permission denied"}
+    files = [file.path for file in await workspace.changed_files(snapshot.commit)]
+    assert files == ["closed/deep/f"]
+    rest = await workspace.without_included(snapshot, "rest")
+    assert (rest.files_changed, rest.left_out) == (0, ("closed (permission denied)",))
