@@ -129,6 +129,8 @@ class FakeForge(FakeServer[Call], ABC):
         path = request.rel_url.raw_path
         if path.startswith("/logs/"):
             return self._log(request, int(path.rpartition("/")[2]))
+        if path.startswith("/lfs/"):
+            return await self.world.lfs.transfer(request)
         if path == "/api/graphql":
             return await self._call(request, "graphql", self.graphql, ())
         if not path.startswith(self.api):
@@ -229,6 +231,8 @@ class FakeForge(FakeServer[Call], ABC):
         if not self.git_token(*login):
             headers = {"WWW-Authenticate": 'Basic realm="Git"'}
             return web.Response(status=401, text="Authentication required", headers=headers)
+        if request.path.endswith(".git/info/lfs/objects/batch"):
+            return await self.world.lfs.batch(request)
         writes = "receive-pack" in str(request.rel_url)
         if writes and not self.world.may_push:
             return web.Response(status=403, text="Write access to repository not granted.")
