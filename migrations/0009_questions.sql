@@ -9,6 +9,7 @@ CREATE TYPE draftsman.question_status AS ENUM (
     'open', 'answered', 'expired', 'canceled', 'superseded');
 CREATE TYPE draftsman.on_expire AS ENUM ('expire', 'default', 'continue', 'escalate');
 CREATE TYPE draftsman.on_deny AS ENUM ('fail', 'continue');
+CREATE TYPE draftsman.on_changes AS ENUM ('refuse', 'continue', 'tell');
 
 -- Questions ---------------------------------------------------------------------------------------
 
@@ -32,6 +33,7 @@ CREATE TABLE draftsman.job_questions (
     on_expire         draftsman.on_expire NOT NULL DEFAULT 'expire',
     default_value     text,
     on_deny           draftsman.on_deny NOT NULL DEFAULT 'fail',
+    on_changes        draftsman.on_changes NOT NULL DEFAULT 'refuse',
     digest            text NOT NULL,
     action            jsonb,
     resolution        jsonb,
@@ -43,6 +45,7 @@ CREATE TABLE draftsman.job_questions (
     PRIMARY KEY (job, ordinal),
     CONSTRAINT job_questions_approval CHECK (kind = 'input'
         OR (choices = '[]' AND NOT freeform_allowed AND on_expire IN ('expire', 'escalate'))),
+    CONSTRAINT job_questions_changes CHECK (kind = 'approval' OR on_changes = 'refuse'),
     CONSTRAINT job_questions_answerable CHECK (kind = 'approval'
         OR choices <> '[]' OR freeform_allowed),
     CONSTRAINT job_questions_default CHECK ((default_value IS NOT NULL) = (on_expire = 'default')),
@@ -74,11 +77,14 @@ COMMENT ON COLUMN draftsman.job_questions.on_expire IS 'the action when it expir
 COMMENT ON COLUMN draftsman.job_questions.default_value IS 'the answer on expiry, with `default`';
 COMMENT ON COLUMN draftsman.job_questions.on_deny IS
     'whether a denial fails the job or is returned to the handler';
+COMMENT ON COLUMN draftsman.job_questions.on_changes IS
+    'whether a request for changes is refused, is returned to the handler, or is told to the agent, '
+    'after which people are asked again';
 COMMENT ON COLUMN draftsman.job_questions.digest IS
     'SHA-256 of the question, including the action; an answer is bound to it';
 COMMENT ON COLUMN draftsman.job_questions.action IS 'the action that an approval permits';
 COMMENT ON COLUMN draftsman.job_questions.resolution IS
-    'how it closed: outcome, channel, value or text, people, reason';
+    'how it closed: outcome, channel, value or text, people, reason, comments';
 COMMENT ON COLUMN draftsman.job_questions.asked_at IS 'when it was asked';
 COMMENT ON COLUMN draftsman.job_questions.expires_at IS 'when it expires; NULL: never';
 COMMENT ON COLUMN draftsman.job_questions.answered_at IS 'when it was answered';
@@ -137,7 +143,8 @@ CREATE INDEX question_times_due ON draftsman.question_times (remind_at)
 
 -- Answers -----------------------------------------------------------------------------------------
 
--- `session_role` is the kind and the name of the session's role, whatever the session sends.
+-- `session_role` is the kind and the name of the session's role, whatever the session sends. A request
+-- for changes says what to change: in its reason, and in comments on files or on lines of them.
 CREATE TABLE draftsman.job_answers (
     id                      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job                     bigint NOT NULL,
@@ -155,7 +162,25 @@ CREATE TABLE draftsman.job_answers (
     created_at              timestamptz NOT NULL DEFAULT draftsman.now(),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
     CONSTRAINT job_answers_event UNIQUE (job, question, source_event_id),
-    CONSTRAINT job_answers_refused CHECK (accepted OR reason IS NOT NULL)
+    CONSTRAINT job_answers_refused CHECK (accepted OR reason IS NOT NULL),
+    CONSTRAINT job_answers_changes CHECK (
+        payload ->> 'decision' IS DISTINCT FROM 'request_changes'
+        OR coalesce(payload ->> 'reason', '') <> '' OR payload ? 'comments'),
+    CONSTRAINT job_answers_comments CHECK (CASE
+        WHEN NOT payload ? 'comments' THEN true
+        WHEN coalesce(payload ->> 'decision', '') <> 'request_changes'
+             OR jsonb_typeof(payload -> 'comments') <> 'array' THEN false
+        ELSE jsonb_array_length(payload -> 'comments') BETWEEN 1 AND 50
+             AND NOT jsonb_path_exists(payload,
+                 'strict $.comments[*] ? (@.type() != "object")')
+             AND NOT jsonb_path_exists(payload, '$.comments[*].keyvalue() ? (
+                 @.key != "path" && @.key != "text" && @.key != "line")')
+             AND jsonb_array_length(payload -> 'comments') = jsonb_array_length(
+                 jsonb_path_query_array(payload, '$.comments[*] ? (
+                     @.path.type() == "string" && @.path != ""
+                     && @.text.type() == "string" && @.text != ""
+                     && (!exists(@.line) || (@.line.type() == "number" && @.line >= 1
+                         && @.line <= 2147483647 && @.line == @.line.floor())))')) END)
 );
 
 COMMENT ON TABLE draftsman.job_answers IS
@@ -171,7 +196,7 @@ COMMENT ON COLUMN draftsman.job_answers.responder_id IS 'the responder''s id in 
 COMMENT ON COLUMN draftsman.job_answers.responder_display_name IS
     'the responder''s name in that channel';
 COMMENT ON COLUMN draftsman.job_answers.voter IS 'the person, or `channel:id` if unknown';
-COMMENT ON COLUMN draftsman.job_answers.payload IS 'the value, text or decision, and the reason';
+COMMENT ON COLUMN draftsman.job_answers.payload IS 'the value, text or decision, the reason, and the comments on files';
 COMMENT ON COLUMN draftsman.job_answers.accepted IS 'whether it was accepted';
 COMMENT ON COLUMN draftsman.job_answers.reason IS 'the reason of a refusal';
 COMMENT ON COLUMN draftsman.job_answers.session_role IS

@@ -202,7 +202,7 @@ class Runtime:
         """Messages of people to the agents of jobs."""
         from draftsman.jobs.control.service.messages import JobMessages
 
-        return JobMessages(self.db, self.policy)
+        return JobMessages(self.db, self.policy, self.questions)
 
     @cached_property
     def pending_decisions(self) -> PendingDecisions:

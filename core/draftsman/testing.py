@@ -38,7 +38,13 @@ from draftsman.jobs.runs.saved_data import Step
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.questions.answer import check_kind, fails_job, parse_answer
 from draftsman.questions.asked_question import AskedQuestion
-from draftsman.questions.question import OnExpire, Question, QuestionStatus, Resolution
+from draftsman.questions.question import (
+    Decision,
+    OnExpire,
+    Question,
+    QuestionStatus,
+    Resolution,
+)
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.settings import Settings
@@ -94,6 +100,17 @@ class Deny:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RequestChanges:
+    """A request for changes, of an approval that takes one."""
+
+    reason: str
+
+
+Reply = str | bool | Deny | RequestChanges | None
+"""An answer to a question; None: no answer in time."""
+
+
 @dataclass(slots=True)
 class HandlerResult:
     """The outcome of a handler, and its effects over all of its runs."""
@@ -117,7 +134,7 @@ async def run_handler(
     handler: Handler,
     payload: Mapping[str, Any] | None = None,
     *,
-    answers: Mapping[str, str | bool | Deny | None] | None = None,
+    answers: Mapping[str, Reply] | None = None,
     lost_after: Collection[str] = (),
     clock: Clock | None = None,
     settings: Settings | None = None,
@@ -128,10 +145,10 @@ async def run_handler(
     """Run a handler until it returns an outcome, replaying it after each answer and each sleep.
 
     `answers` maps the key of a question to its answer: a choice or text, True or False for an
-    approval, a `Deny`, or None to let the question expire. `lost_after` names steps after which
-    the worker is lost once, after the step's effect and before its result is recorded. `parents`
-    are the jobs that the job waited for, `attachments` its files, and `columns` are further columns
-    of the job, such as `ticket_text`.
+    approval, a `Deny`, a `RequestChanges`, or None to let the question expire. `lost_after` names
+    steps after which the worker is lost once, after the step's effect and before its result is
+    recorded. `parents` are the jobs that the job waited for, `attachments` its files, and `columns`
+    are further columns of the job, such as `ticket_text`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question without an entry
@@ -219,7 +236,7 @@ def _attachment(job: int, number: int, file: AttachedFile) -> JobAttachment:
 class _Memory:
     """In-memory replacement of the services that a run calls."""
 
-    answers: Mapping[str, str | bool | Deny | None]
+    answers: Mapping[str, Reply]
     lost_after: set[str]
     clock: Clock
     known_parents: list[Parent]
@@ -364,6 +381,7 @@ class _Memory:
             on_expire=item.on_expire,
             default_value=item.default,
             on_deny=item.on_deny,
+            on_changes=item.on_changes,
             digest=item.digest,
             action=item.action,
             resolution=None,
@@ -408,21 +426,22 @@ class _Memory:
             )
 
 
-def _resolution(
-    question: Question, value: str | bool | Deny | None
-) -> tuple[QuestionStatus, Resolution]:
+def _resolution(question: Question, value: Reply) -> tuple[QuestionStatus, Resolution]:
     """Resolve a question with an answer; raises UsageError for an invalid answer."""
     if value is None:
         return _expired(question)
     event = f"test:{question.name}"
-    if isinstance(value, bool | Deny):
-        reason = value.reason if isinstance(value, Deny) else None
-        response = Response(source_event_id=event, decision=value is True, reason=reason)
+    if isinstance(value, bool | Deny | RequestChanges):
+        reason = None if isinstance(value, bool) else value.reason
+        decision = Decision.APPROVE if value is True else Decision.DENY
+        if isinstance(value, RequestChanges):
+            decision = Decision.REQUEST_CHANGES
+        response = Response(source_event_id=event, decision=decision, reason=reason)
     else:
         response = Response(source_event_id=event, text=value)
     check_kind(question, response)
     if response.decision is not None:
-        outcome = "approved" if response.decision else "denied"
+        outcome = response.decision.outcome
         resolution = Resolution(outcome, "person", by=(PERSON,), reason=response.reason)
     else:
         answer = parse_answer(question, response)

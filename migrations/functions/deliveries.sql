@@ -9,8 +9,9 @@ SET LOCAL check_function_bodies = off;
 -- A job changed its status: record_transitions() calls this for jobs with targets, resumed jobs and
 -- dead letters. A pending status message is updated, which locks it: no sender can claim it with
 -- the previous status before this transaction commits. A message that is being sent is followed by
--- another. A job leaves its open approvals only by approvals, by denials that it accepts, or by an
--- alternative that closed first. The leader reports a dead letter whose result has no target.
+-- another. A job leaves its open approvals only by approvals, by denials and requests for changes
+-- that it accepts, or by an alternative that closed first. The leader reports a dead letter whose
+-- result has no target.
 CREATE OR REPLACE FUNCTION draftsman.enqueue_deliveries(
     before draftsman.job_states, after draftsman.job_states
 ) RETURNS void
@@ -20,7 +21,9 @@ BEGIN
        AND (
         SELECT bool_and(q.status = 'answered'
                         AND (q.resolution ->> 'outcome' = 'approved'
-                             OR (q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'continue'))
+                             OR (q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'continue')
+                             OR (q.resolution ->> 'outcome' = 'changes_requested'
+                                 AND q.on_changes <> 'refuse'))
                         OR q.status = 'canceled' AND q.alternative_of IS NOT NULL)
           FROM draftsman.job_questions q
          WHERE q.job = after.number AND q.run = after.run_count AND q.kind = 'approval'

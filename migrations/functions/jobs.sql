@@ -1182,19 +1182,31 @@ BEGIN
         RETURN QUERY SELECT job, NULL::int, false, true;
         RETURN;
     END IF;
-    INSERT INTO draftsman.job_messages
-           (job, ordinal, source, source_event_id, sender_id, sender_display_name, sender, text)
-    VALUES (job, next, source, source_event_id, sender_id, display_name,
-            CASE WHEN draftsman.session_kind() = 'owner' THEN sender
-            ELSE coalesce(draftsman.person_of(source::text, sender_id), actor) END, text);
-    INSERT INTO draftsman.job_events (job, kind, actor, payload)
-    VALUES (job, 'message_sent', actor,
-            jsonb_build_object('message', next, 'text', left(text, 2000)));
-    PERFORM pg_notify('draftsman_runs', job::text);
+    PERFORM draftsman.add_message(job, next, source, source_event_id, sender_id, display_name,
+        CASE WHEN draftsman.session_kind() = 'owner' THEN sender
+        ELSE coalesce(draftsman.person_of(source::text, sender_id), actor) END, text);
     RETURN QUERY SELECT job, next, true, true;
 END $$;
 
--- Copies the messages that a finished job did not deliver to its retry; returns their number.
+-- Stores a message with its event, and tells the run. The caller has the lock of the job, and has
+-- checked the right of the sender.
+CREATE OR REPLACE FUNCTION draftsman.add_message(
+    job bigint, ordinal int, source draftsman.channel, source_event_id text, sender_id text,
+    display_name text, sender text, text text
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO draftsman.job_messages
+           (job, ordinal, source, source_event_id, sender_id, sender_display_name, sender, text)
+    VALUES (job, ordinal, source, source_event_id, sender_id, display_name, sender, text);
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES (job, 'message_sent', source || ':' || sender_id,
+            jsonb_build_object('message', ordinal, 'text', left(text, 2000)));
+    PERFORM pg_notify('draftsman_runs', job::text);
+END $$;
+
+-- Copies the messages that a finished job did not deliver to its retry, and the reasons of those who
+-- denied its work as messages of these people; returns their number.
 CREATE OR REPLACE FUNCTION draftsman.inherit_messages(old bigint, new bigint) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1207,11 +1219,24 @@ BEGIN
     INSERT INTO draftsman.job_messages
            (job, ordinal, source, source_event_id, sender_id, sender_display_name, sender, text,
             created_at)
-    SELECT new, row_number() OVER (ORDER BY m.ordinal), m.source,
-           format('retry:%s:%s', new, m.ordinal), m.sender_id, m.sender_display_name, m.sender,
+    SELECT new, row_number() OVER (ORDER BY m.created_at, m.event), m.source,
+           format('retry:%s:%s', new, m.event), m.sender_id, m.sender_display_name, m.sender,
            m.text, m.created_at
-      FROM draftsman.job_messages m
-     WHERE m.job = old AND m.delivered_at IS NULL
+      FROM (SELECT m.source, m.ordinal::text AS event, m.sender_id, m.sender_display_name,
+                   m.sender, m.text, m.created_at
+              FROM draftsman.job_messages m
+             WHERE m.job = old AND m.delivered_at IS NULL
+             UNION ALL
+            SELECT a.source, 'denial:' || a.question, a.responder_id, a.responder_display_name,
+                   a.voter, format('Denied D-%s/%s: %s', a.job, a.question, a.payload ->> 'reason'),
+                   a.created_at
+              FROM draftsman.job_answers a
+              JOIN draftsman.job_questions q ON q.job = a.job AND q.ordinal = a.question
+              JOIN draftsman.job_requests r ON r.number = new AND r.type = 'run_agent'
+             WHERE a.job = old AND a.accepted AND a.payload ->> 'decision' = 'deny'
+               AND q.resolution ->> 'outcome' = 'denied' AND a.payload ->> 'reason' <> ''
+             ORDER BY created_at
+             LIMIT 200) m
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS copied = ROW_COUNT;
     RETURN copied;

@@ -10,7 +10,7 @@ SET LOCAL check_function_bodies = off;
 CREATE OR REPLACE VIEW draftsman.questions AS
     SELECT q.job, q.ordinal, q.run, q.key, q.kind, q.status, q.text, q.choices, q.freeform_allowed,
            q.context_snippet, q.approvers, q.quorum, q.on_expire, q.default_value, q.on_deny,
-           q.digest, q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at,
+           q.on_changes, q.digest, q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at,
            t.escalate_to, t.escalated_at, coalesce(t.reminders, 0) AS reminders, t.patch_sha256,
            coalesce(t.critical, false) AS critical,
            q.alternative_of
@@ -89,11 +89,16 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                AND a.payload ->> 'value' IS NOT DISTINCT FROM how ->> 'value'
                AND a.payload ->> 'text' IS NOT DISTINCT FROM how ->> 'text'
                AND how -> 'by' = jsonb_build_array(a.voter))
-        WHEN how ->> 'outcome' = 'denied' THEN EXISTS (
+        WHEN how ->> 'outcome' = 'denied'
+             OR (how ->> 'outcome' = 'changes_requested' AND asked.on_changes <> 'refuse')
+        THEN EXISTS (
             SELECT FROM draftsman.job_answers a
              WHERE a.job = asked.job AND a.question = asked.ordinal AND a.accepted
-               AND a.payload ->> 'decision' = 'deny' AND how -> 'by' = jsonb_build_array(a.voter)
-               AND coalesce(how ->> 'reason', '') = coalesce(a.payload ->> 'reason', ''))
+               AND a.payload ->> 'decision' = CASE how ->> 'outcome' WHEN 'denied' THEN 'deny'
+                                              ELSE 'request_changes' END
+               AND how -> 'by' = jsonb_build_array(a.voter)
+               AND coalesce(how ->> 'reason', '') = coalesce(a.payload ->> 'reason', '')
+               AND how -> 'comments' IS NOT DISTINCT FROM a.payload -> 'comments')
         WHEN how ->> 'outcome' = 'approved' THEN (
             SELECT count(DISTINCT a.voter) >= asked.quorum
                    AND how -> 'by' <@ jsonb_agg(a.voter) AND jsonb_agg(a.voter) <@ (how -> 'by')
@@ -274,6 +279,8 @@ BEGIN
     IF NEW.accepted THEN
         fits := CASE WHEN asked.kind = 'approval'
                 THEN NEW.payload ->> 'decision' IN ('approve', 'deny')
+                     OR (NEW.payload ->> 'decision' = 'request_changes'
+                         AND asked.on_changes <> 'refuse')
                 WHEN NEW.payload ? 'value'
                 THEN EXISTS (SELECT FROM jsonb_array_elements(asked.choices) c
                               WHERE c -> 'value' = NEW.payload -> 'value')
@@ -294,15 +301,15 @@ END $$;
 CREATE OR REPLACE TRIGGER job_answers_session BEFORE INSERT ON draftsman.job_answers FOR EACH ROW
     EXECUTE FUNCTION draftsman.check_answer();
 
--- An accepted answer and its effect are committed together: an answer, a denial or the last vote of
--- a quorum closes its question. No other answer could close it any more.
+-- An accepted answer and its effect are committed together: an answer, a denial, a request for
+-- changes or the last vote of a quorum closes its question. No other answer could close it any more.
 CREATE OR REPLACE FUNCTION draftsman.check_answer_effect() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (
         SELECT FROM draftsman.job_questions q
          WHERE q.job = NEW.job AND q.ordinal = NEW.question AND q.status = 'open'
-           AND (q.kind = 'input' OR NEW.payload ->> 'decision' = 'deny' OR q.quorum <= (
+           AND (q.kind = 'input' OR NEW.payload ->> 'decision' <> 'approve' OR q.quorum <= (
                SELECT count(DISTINCT a.voter) FROM draftsman.job_answers a
                 WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted))) THEN
         PERFORM draftsman.refuse('DM003', 'questions.answer_without_effect', jsonb_build_object(
@@ -386,7 +393,7 @@ END $$;
 
 -- Closes a question, and resumes or ends its job; a job with other open questions waits for these.
 -- The caller holds the locks of both. For a denial the error of the job contains the person who
--- denied and the reason.
+-- denied and the reason. A request for changes is told to the agent of an approval that says so.
 CREATE OR REPLACE FUNCTION draftsman.resolve_question(
     job bigint, ordinal int, status draftsman.question_status, resolution jsonb,
     job_status draftsman.job_status, actor text, detail text, kind text, error text
@@ -443,6 +450,9 @@ BEGIN
                       WHERE a.job = resolve_question.job AND a.question = ordinal AND a.accepted
                       ORDER BY a.id DESC LIMIT 1), '{}'))::text;
     PERFORM set_config('draftsman.detail', detail, true);
+    IF asked.resolution ->> 'outcome' = 'changes_requested' AND asked.on_changes = 'tell' THEN
+        PERFORM draftsman.tell_changes(job, ordinal);
+    END IF;
     IF job_status = 'failed' AND asked.resolution ->> 'outcome' = 'denied' THEN
         error := draftsman.sentence(
             CASE WHEN asked.resolution ->> 'reason' IS NULL THEN 'questions.denied'
@@ -480,6 +490,36 @@ BEGIN
               CASE WHEN j.status = 'resumed' THEN pg_notify('draftsman_jobs', j.queue)::text END;
     PERFORM draftsman.claim_in_grace(job);
 END $$;
+
+-- Sends the request for changes of a question to the agent of its job, as a message of the person
+-- who made it. The caller holds the lock of the job.
+CREATE OR REPLACE FUNCTION draftsman.tell_changes(job bigint, question int) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    asks draftsman.job_answers;
+    next int;
+BEGIN
+    SELECT a.* INTO asks FROM draftsman.job_answers a
+     WHERE a.job = tell_changes.job AND a.question = tell_changes.question AND a.accepted
+       AND a.payload ->> 'decision' = 'request_changes';
+    SELECT coalesce(max(m.ordinal), 0) + 1 INTO next FROM draftsman.job_messages m
+     WHERE m.job = tell_changes.job;
+    IF next > 200 THEN
+        PERFORM draftsman.refuse('DM004', 'questions.most_messages', jsonb_build_object(
+                    'job', job));
+    END IF;
+    PERFORM draftsman.add_message(job, next, asks.source, asks.source_event_id, asks.responder_id,
+        asks.responder_display_name, asks.voter, draftsman.change_request_text(asks.payload));
+END $$;
+
+-- A request for changes as its agent gets it: `request_text` of Python is the same.
+CREATE OR REPLACE FUNCTION draftsman.change_request_text(payload jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT concat_ws(E'\n\n', nullif(payload ->> 'reason', ''), (
+           SELECT string_agg(concat(c.value ->> 'path', ':' || (c.value ->> 'line'), ': ',
+                                    c.value ->> 'text'), E'\n' ORDER BY c.ordinality)
+             FROM jsonb_array_elements(payload -> 'comments') WITH ORDINALITY AS c))
+$$;
 
 -- Closes the other open questions of a job: all of them if the job ends, else those of which
 -- `alternative_of` lists the first. Returns the status in which the job waits for the rest, that of

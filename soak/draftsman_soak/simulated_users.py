@@ -11,7 +11,7 @@ from typing import Final
 from draftsman.errors import DatabaseUnreachable, LostRace, Refused
 from draftsman.jobs.job import Status
 from draftsman.questions.answer import Verdict
-from draftsman.questions.question import Question, QuestionKind
+from draftsman.questions.question import Decision, Question, QuestionKind
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_soak.actors import actor_for
@@ -94,7 +94,8 @@ class SimulatedUsers:
         event = f"{name}:{question.name}"
         if question.kind is QuestionKind.APPROVAL:
             approves = self.chance.random() < 0.9
-            return Response(source_event_id=f"{event}:{approves}", decision=approves)
+            decision = Decision.APPROVE if approves else Decision.DENY
+            return Response(source_event_id=f"{event}:{approves}", decision=decision)
         values = question.values()
         text = SAFE if SAFE in values else self.chance.choice(list(values))
         return Response(source_event_id=f"{event}:{text}", text=text)
@@ -109,7 +110,7 @@ class SimulatedUsers:
             return await session.questions.answer(question.job, question.ordinal, response, actor)
 
         verdict = await retry_until_reachable(call)
-        value = response.text or ("approve" if response.decision else "deny")
+        value = response.text or str(response.decision)
         self.ledger.submitted_answers.append(
             SubmittedAnswer(
                 question.job,

@@ -18,7 +18,7 @@ from draftsman.jobs.runs.store.claim import exchange
 from draftsman.people.actor import Actor
 from draftsman.questions.answer import Verdict
 from draftsman.questions.asked_question import AskedQuestion
-from draftsman.questions.question import QuestionKind
+from draftsman.questions.question import Decision, OnChanges, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
@@ -32,6 +32,10 @@ EVENTS = count(1)
 GATE = QuestionSpec(
     key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol", "dave")
 )
+REVIEW = GATE.model_copy(
+    update={"key": "review", "text": "Publish the work?", "on_changes": OnChanges.TELL}
+)
+"""An approval of work, of which changes can be requested."""
 
 
 class Factory:
@@ -159,8 +163,15 @@ class Factory:
 
     async def decide(self, job: int, yes: bool, actor: Actor, n: int = 1, **more: Any) -> Verdict:
         """Approve or deny an approval, as a new event of the channel."""
+        decision = Decision.APPROVE if yes else Decision.DENY
+        return await self.review(job, decision, actor, n, **more)
+
+    async def review(
+        self, job: int, decision: Decision, actor: Actor, n: int = 1, **more: Any
+    ) -> Verdict:
+        """Decide an approval, as a new event of the channel."""
         event = f"event-{next(EVENTS)}"
-        response = Response(source_event_id=event, decision=yes, **more)
+        response = Response(source_event_id=event, decision=decision, **more)
         return await self.rt.questions.answer(job, n, response, actor)
 
     async def worker_row(self, **fields: Any) -> UUID:

@@ -12,6 +12,7 @@ from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Person, Policy
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.questions.store import approval_tokens as token_store
 from draftsman.runtime import Runtime
@@ -25,7 +26,7 @@ Session = Callable[[str], Awaitable[Connection]]
 
 
 def _yes(event: str, **fields: str) -> Response:
-    return Response(source_event_id=event, decision=True, **fields)
+    return Response(source_event_id=event, decision=Decision.APPROVE, **fields)
 
 
 @attack(

@@ -12,6 +12,7 @@ from draftsman.errors import Refused
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
@@ -293,6 +294,6 @@ async def test_an_answer_for_an_unlinked_identity_is_refused(as_role: As, make: 
     bot = await as_role("bot")
     work = await make.asked(GATE)
     unlinked = Actor("slack", "U-NOBODY", "N", "carol", frozenset({"approver"}))
-    answer = Response(source_event_id="n", decision=True)
+    answer = Response(source_event_id="n", decision=Decision.APPROVE)
     with pytest.raises(Refused, match="slack:U-NOBODY may not answer"):
         await bot.questions.answer(work.number, 1, answer, unlinked)

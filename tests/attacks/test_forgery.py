@@ -9,6 +9,7 @@ from draftsman.database.database import Connection
 from draftsman.handlers.context import worker_run
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman.worker.worker_process import WorkerProcess
@@ -61,7 +62,7 @@ async def test_a_decision_cannot_be_changed(as_role: As, session: Session, make:
     work = await make.asked(GATE)
     carol = await as_role("carol")
     await carol.questions.answer(
-        work.number, 1, Response(source_event_id="c", decision=False), await carol.actor()
+        work.number, 1, Response(source_event_id="c", decision=Decision.DENY), await carol.actor()
     )
     async with refused(FORBIDDEN, "can only be superseded"):
         await run(

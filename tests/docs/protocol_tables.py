@@ -17,6 +17,7 @@ from draftsman.agent_runs.protocol.agent_messages import ChoiceBody, FromAgent, 
 from draftsman.agent_runs.protocol.protocol import (
     AnswerBody,
     AttachmentBody,
+    CommentBody,
     FailedValidator,
     MessageBody,
     ParentBody,
@@ -34,6 +35,7 @@ BEGIN: Final = "<!-- generated -->\n"
 END: Final = "<!-- end -->\n"
 PARTS: Final = (
     AnswerBody,
+    CommentBody,
     AttachmentBody,
     ChoiceBody,
     PlanEntryBody,

@@ -47,7 +47,7 @@ TRIGGERS: Final[dict[tuple[Status, Status], str]] = {
     (S.WAITING_FOR_APPROVAL, S.WAITING_FOR_INPUT): "its approvals are decided, and another question"
     " of the run is open",
     (S.WAITING_FOR_APPROVAL, S.RESUMED): "approved with its quorum; or denied with "
-    "`on_deny` = `continue`",
+    "`on_deny` = `continue`; or changes were requested",
     (S.WAITING_FOR_APPROVAL, S.FAILED): "denied",
     (S.WAITING_FOR_APPROVAL, S.EXPIRED): "the approval expired, after its escalation if any",
     (S.WAITING_FOR_APPROVAL, S.CANCELED): STOPPED,

@@ -27,6 +27,7 @@ from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.people.configuration import configured_directory
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
@@ -102,9 +103,9 @@ async def _decide(rt: Runtime, jobs: dict[str, int]) -> None:
     with suppress(QuestionClosed, NotPermitted):
         carol = Actor(Source.CLI, "carol", "Carol")
         token = await rt.questions.mint_token(job, 1, "carol", carol)
-        vote = Response(source_event_id="carol", decision=True, token=token)
+        vote = Response(source_event_id="carol", decision=Decision.APPROVE, token=token)
         await rt.questions.answer(job, 1, vote, carol)
-    vote = Response(source_event_id="dave", decision=True)
+    vote = Response(source_event_id="dave", decision=Decision.APPROVE)
     await rt.questions.answer(job, 1, vote, Actor(Source.CLI, "dave", "Dave"))
 
 

@@ -9,33 +9,46 @@ from typing import Final
 
 from draftsman.errors import UsageError
 from draftsman.questions.answer import ParsedAnswer, parse_answer
-from draftsman.questions.question import Question, QuestionKind
+from draftsman.questions.question import Decision, Question, QuestionKind
 from draftsman.questions.response import build_response
 
-_DENY: Final = re.compile(r"deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
+VERBS: Final = {
+    "approve": Decision.APPROVE,
+    "deny": Decision.DENY,
+    "request-changes": Decision.REQUEST_CHANGES,
+}
+"""The decisions of commands."""
+_REASONED: Final = re.compile(
+    r"(deny|request[ -]changes)(?:[,:]?\s+(.*))?", re.IGNORECASE | re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDecision:
-    """A decision on an approval, with the reason of a denial."""
+    """A decision on an approval, with its reason, or what to change."""
 
-    approved: bool
+    decision: Decision
     reason: str | None = None
 
     @property
     def verb(self) -> str:
         """The command of the decision."""
-        return "approve" if self.approved else "deny"
+        return next(verb for verb, decision in VERBS.items() if decision is self.decision)
 
 
 def parse_decision(text: str) -> ApprovalDecision | None:
-    """Parse exactly `approve`, or `deny` with an optional reason."""
+    """Parse exactly `approve`, `deny` with an optional reason, or `request changes` with a text."""
     text = text.strip()
     if text.casefold() == "approve":
-        return ApprovalDecision(approved=True)
-    if match := _DENY.fullmatch(text):
-        return ApprovalDecision(approved=False, reason=(match[1] or "").strip() or None)
+        return ApprovalDecision(Decision.APPROVE)
+    if match := _REASONED.fullmatch(text):
+        return ApprovalDecision(VERBS[verb_of(match[1])], (match[2] or "").strip() or None)
     return None
+
+
+def verb_of(words: str) -> str:
+    """Return the name of a command as it is written: `Request changes` is `request-changes`."""
+    return words.casefold().replace(" ", "-")
 
 
 def accepting_questions(questions: Sequence[Question], text: str) -> list[Question]:

@@ -126,6 +126,7 @@ DECLARED: Final = (
     of_action(changes.merge),
     of_action(questions.answer),
     of_action(questions.approve),
+    of_action(questions.request_changes),
     of_action(questions.deny),
     of_action(questions.acknowledge),
     of_action(questions.snooze),

@@ -14,19 +14,27 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from draftsman.errors import UsageError
+from draftsman.questions.question import Decision
 from draftsman.schedules.phrases import read_phrase
-from draftsman_bots.conversation.answers import ApprovalDecision, parse_decision
+from draftsman_bots.conversation.answers import (
+    VERBS,
+    ApprovalDecision,
+    parse_decision,
+    verb_of,
+)
 from draftsman_bots.conversation.commands import COMMANDS, About, Command, Surface
 from draftsman_bots.conversation.requests import MODES, JobRequest, ScheduleRequest, read_request
 
 ATTENTION: Final = ("ack", "snooze", "delegate")
 """Commands on the notifications of a question."""
-DECISIONS: Final = ("approve", "deny")
 _FENCE: Final = re.compile(r" {0,3}(```+(?=[^`]*$)|~~~+)")
 _INDENTED: Final = re.compile(r"(?: {4}|\t)")
 _MENTION: Final = re.compile(r"@([A-Za-z0-9_]{1,100}(?:-[A-Za-z0-9_]{1,100}){0,5})\b[,:]?\s*")
 _CALL: Final = re.compile(r"/draftsman(?![\w-])[,:]?\s*", re.IGNORECASE)
-_WORD: Final = re.compile(r"(/?)([A-Za-z]{2,20})(?:[,:]?(?=\s|$))(\s*)")
+_TWO_WORDS: Final = "|".join(name.replace("-", "[ -]") for name in COMMANDS if "-" in name)
+_WORD: Final = re.compile(
+    rf"(/?)({_TWO_WORDS}|[A-Za-z]{{2,20}})(?:[,:]?(?=\s|$))(\s*)", re.IGNORECASE
+)
 _NAME: Final = re.compile(
     r"[dD]-(?P<job>[1-9][0-9]{0,17})(?:/(?P<question>[1-9][0-9]{0,8}))?(?:[,:]?\s+|$)"
 )
@@ -198,7 +206,7 @@ def _parse_command(
     A request and a message to the agent are taken whole, with the quotes in them.
     """
     match = _WORD.match(literal)
-    command = COMMANDS.get(match[2].casefold()) if match else None
+    command = COMMANDS.get(verb_of(match[2])) if match else None
     if match is None or command is None or not _is_known(command, match, dialect):
         return _named(literal, addressed=addressed)
     is_request = command.about is About.REQUEST
@@ -210,14 +218,14 @@ def _parse_command(
     slash = bool(match[1])
     is_named = command.about in (About.JOB, About.QUESTION) and bool(_NAME.match(rest))
     is_alone = not rest or "\n" in match[3]
-    is_sure = slash or (is_named and (addressed or command.name in DECISIONS))
+    is_sure = slash or (is_named and (addressed or command.name in VERBS))
     is_said = addressed and (
         dialect.words_command or is_request or is_alone or (called and command.name == "tell")
     )
     if not (is_sure or is_said):
         return _named(literal, addressed=addressed)
     parsed = ParsedText(
-        verb=match[2].casefold(),
+        verb=verb_of(match[2]),
         addressed=addressed,
         doubtful=not (is_sure or (called and not is_request)),
         literal=literal,
@@ -293,15 +301,13 @@ def _is_number(command: Command, rest: str) -> bool:
 
 
 def _decision(parsed: ParsedText, command: Command, dialect: Dialect) -> ApprovalDecision | None:
-    if command.name == "deny":
-        return ApprovalDecision(approved=False, reason=parsed.text or None)
     if command.name == "answer":
         return parse_decision(parsed.text)
-    if command.name != "approve":
+    decision = VERBS.get(command.name)
+    is_sure = dialect.approval_reasons and parsed.addressed and bool(parsed.ref)
+    if decision is None or (decision is Decision.APPROVE and parsed.text and not is_sure):
         return None
-    if parsed.text and not (dialect.approval_reasons and parsed.addressed and parsed.ref):
-        return None
-    return ApprovalDecision(approved=True, reason=parsed.text or None)
+    return ApprovalDecision(decision, parsed.text or None)
 
 
 def _first_line(text: str) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from draftsman.errors import NotPermitted
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL
-from draftsman.questions.rights import check_response
+from draftsman.questions.rights import may_respond
 from draftsman_bots.conversation.resolution import Place, PlacedJob, PlacedQuestion, Talk
 
 if TYPE_CHECKING:
@@ -43,7 +42,9 @@ async def load_place(
         answers += of_answers
         if talk is Talk.PERMITTED:
             may = (
-                question for question in here if _may_answer(rt, author, question, job.invoker_id)
+                question
+                for question in here
+                if may_respond(rt.policy, author, question, invoker=job.invoker_id)
             )
             permitted |= {question.name for question in may}
     return Place(
@@ -66,11 +67,3 @@ async def agent_jobs(rt: Runtime, place: Place) -> list[int]:
     if live or not agents or not await rt.forge_events.follow_ups.is_open(agents[0].number):
         return live
     return [agents[0].number]
-
-
-def _may_answer(rt: Runtime, author: Actor, question: Question, invoker: str) -> bool:
-    try:
-        check_response(rt.policy, author, question, invoker=invoker)
-    except NotPermitted:
-        return False
-    return True

@@ -13,7 +13,7 @@ from draftsman.deliveries.question_text import already_recorded
 from draftsman.errors import CORRECTABLE, CommandHint, DraftsmanError, NotPermitted, UsageError
 from draftsman.ids import job_name, parse_job, parse_question
 from draftsman.people.spans import ActorRef
-from draftsman.questions.question import QuestionKind
+from draftsman.questions.question import Decision, QuestionKind
 from draftsman.questions.response import build_response
 from draftsman_bots.conversation.commands import COMMANDS, Surface, command_names
 from draftsman_bots.conversation.parser import ATTENTION, ParsedText
@@ -82,10 +82,16 @@ class ReplyKind(StrEnum):
     """The job was paused, resumed or canceled."""
 
 
+DECIDING: Final[dict[Decision, Action[Any, ..., Any]]] = {
+    Decision.APPROVE: questions.approve,
+    Decision.DENY: questions.deny,
+    Decision.REQUEST_CHANGES: questions.request_changes,
+}
+"""The actions of decisions."""
+DECISIONS: Final = {action.key: decision for decision, action in DECIDING.items()}
+"""The decisions of actions, by their keys."""
 KINDS: Final = {
-    **dict.fromkeys(
-        (questions.answer.key, questions.approve.key, questions.deny.key), ReplyKind.ANSWERED
-    ),
+    **dict.fromkeys((questions.answer.key, *DECISIONS), ReplyKind.ANSWERED),
     **dict.fromkeys(
         (questions.acknowledge.key, questions.snooze.key, questions.delegate.key),
         ReplyKind.ATTENDED,
@@ -330,7 +336,7 @@ async def _record_refusal(
         await rt.job_control.refuse(row, action.name, key, account, str(error))
     if KINDS.get(action.key) is not ReplyKind.ANSWERED:
         return
-    decision = None if action is questions.answer else action is questions.approve
+    decision = DECISIONS.get(action.key)
     fields = {"text": text} if decision is None else {"decision": decision, "reason": text or None}
     response = build_response(key, **fields)
     job, ordinal = row
@@ -354,8 +360,7 @@ async def _answer(conversation: Conversation, text: WrittenText, resolved: Resol
     key = text.version or text.key
     if (decision := resolved.decision) is None:
         return await act(conversation, questions.answer, row, resolved.text, key)
-    action = questions.approve if decision.approved else questions.deny
-    return await act(conversation, action, row, decision.reason or "", key)
+    return await act(conversation, DECIDING[decision.decision], row, decision.reason or "", key)
 
 
 def explain(resolved: Resolved, parsed: ParsedText, wording: Wording) -> str:
@@ -377,7 +382,9 @@ def explain(resolved: Resolved, parsed: ParsedText, wording: Wording) -> str:
         case Outcome.WRONG_KIND:
             approve = wording.decision("approve")
             deny = wording.decision("deny REASON")
-            return f"{first} needs a decision: reply {approve} or {deny}."
+            changes = wording.decision("request-changes TEXT")
+            changes = f", {changes}" if resolved.questions[0].takes_changes else ""
+            return f"{first} needs a decision: reply {approve}{changes} or {deny}."
         case Outcome.UNKNOWN_COMMAND:
             typed = wording.command("answer", first, f"/{parsed.unknown} …")
             known = command_names(wording.surface)

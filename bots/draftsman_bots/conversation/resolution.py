@@ -20,9 +20,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
-from draftsman_bots.conversation.answers import ApprovalDecision, accepting_questions, names_choice
+from draftsman_bots.conversation.answers import (
+    VERBS,
+    ApprovalDecision,
+    accepting_questions,
+    names_choice,
+)
 from draftsman_bots.conversation.commands import About
-from draftsman_bots.conversation.parser import ATTENTION, DECISIONS, ParsedText
+from draftsman_bots.conversation.parser import ATTENTION, ParsedText
 
 if TYPE_CHECKING:
     from draftsman.questions.answer import Answer
@@ -255,7 +260,7 @@ def _resolve_answer(
         return _resolve_closed(text, parsed, questions, place)
     accepting = _accepting(parsed, open_questions)
     decision = parsed.decision
-    is_decision = parsed.verb in DECISIONS and not parsed.doubtful
+    is_decision = parsed.verb in VERBS and not parsed.doubtful
     if is_decision and decision is None:
         return Resolved(Outcome.WRONG_KIND, open_questions)
     is_approval = any(item.kind is QuestionKind.APPROVAL for item in questions)

@@ -23,7 +23,7 @@ from draftsman.deliveries.delivery import (
     SendResult,
 )
 from draftsman.deliveries.documents.plain import how_to_answer
-from draftsman.deliveries.question_text import resolution_text
+from draftsman.deliveries.question_text import closed_text
 from draftsman.errors import Failure
 from draftsman.formats.truncation import truncate
 from draftsman.outbound import secret_values
@@ -157,7 +157,7 @@ def _grafana(message: Message, question: Question, action: str) -> dict[str, Any
     if action == "acknowledge":
         text = f"acknowledged by {(message.payload or {}).get('acknowledged_by', '')}"
     elif action == "resolve":
-        text = f"{question.name} {resolution_text(question)}"
+        text = closed_text(question)
     document = {
         "alert_uid": dedup_key(message),
         "title": _summary(message, question),

@@ -37,6 +37,7 @@ CONTROLS: Final[dict[str, Action[Any, ..., Any]]] = {
 DIALOGS: Final[dict[str, Action[Any, ..., Any]]] = {
     ids.FREE: questions.answer,
     ids.DENY: questions.deny,
+    ids.REQUEST_CHANGES: questions.request_changes,
 }
 """The actions of controls that open a dialog for their text."""
 FORMS: Final[dict[str, Action[Any, ..., Any]]] = {

@@ -48,11 +48,14 @@ REVIEW_MEBIBYTES: Final = 4
 """Maximum size of a patch that a page shows."""
 MAX_KEY: Final = 64
 """Characters of the random key of a form, which makes its answer count once."""
+ENTRIES: Final = ("reason", "comments", "choice", "text", "only")
+"""Fields of the form that keep what was entered."""
 ABOUT: Final = frozenset({"type", "repo", "requester", "ticket"})
 """Facts of the job that the page of a question has."""
 ACTIONS: Final[dict[str, Action[questions.QuestionRow, ..., Any]]] = {
     "approve": questions.approve,
     "deny": questions.deny,
+    "request-changes": questions.request_changes,
     "answer": questions.answer,
 }
 """The actions of the form."""
@@ -184,6 +187,7 @@ async def _question_page(
         action="" if action is None else action_text(action),
         asking=details.asking.get(question.ordinal),
         missing=missing,
+        takes_changes=question.takes_changes,
         review=review,
         diff=shown_diff(review.patch) if review.patch else None,
         context_diff=shown_diff(context_text) if is_diff(context_text) else None,
@@ -191,7 +195,7 @@ async def _question_page(
         has_patch=question.patch_sha256 is not None and not missing,
         note=await _note(context, question, note),
         problem=problem,
-        entered={"reason": "", "choice": "", "text": "", "only": "", **(entered or {})},
+        entered=dict.fromkeys(ENTRIES, "") | (entered or {}),
         choices=_choices(question),
         shown=shown_digest(question),
         key=(entered or {}).get("key") or secrets.token_urlsafe(12),
@@ -290,9 +294,16 @@ async def _submitted(
     row = (question.job, question.ordinal)
     if question.kind is QuestionKind.APPROVAL:
         decide = ACTIONS.get(fields.get("decision", ""))
-        if decide not in (questions.approve, questions.deny):
-            raise UsageError("choose: approve or deny")
-        return await decide(call, row, fields.get("reason", "").strip())
+        if decide is None or decide is questions.answer:
+            changes = ", request changes" if question.takes_changes else ""
+            raise UsageError(f"choose: approve{changes} or deny")
+        text = fields.get("reason", "").strip()
+        comments = fields.get("comments", "").splitlines()
+        if decide is questions.request_changes:
+            return await questions.request_changes(call, row, text, comments=comments)
+        if any(map(str.strip, comments)):
+            raise UsageError("comments on files are for a request for changes")
+        return await decide(call, row, text)
     choice = fields.get("choice", "")
     text = fields.get("text", "").strip()
     if choice and text:

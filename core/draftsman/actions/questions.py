@@ -20,6 +20,7 @@ from draftsman.actions.action import (
     action,
 )
 from draftsman.actions.jobs import resume_hint
+from draftsman.agent_runs.changes.comment_parsing import read_comments, split_comments
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
 from draftsman.deliveries.documents.document import LABELS, Time
 from draftsman.deliveries.documents.document import Action as Control
@@ -30,15 +31,18 @@ from draftsman.formats.times import until as in_time
 from draftsman.ids import job_name, question_name
 from draftsman.people.policy import Verb
 from draftsman.questions.answer import Verdict, parse_answer
-from draftsman.questions.question import QuestionKind, QuestionStatus
+from draftsman.questions.question import Decision, QuestionKind, QuestionStatus
 from draftsman.text import first_line, humanize
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from draftsman.attention.attention import ReminderDelay
     from draftsman.deliveries.documents.document import Text
     from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
     from draftsman.questions.question import Question
     from draftsman.questions.response import Response
+    from draftsman.questions.review_comment import ReviewComment
     from draftsman.runtime import Runtime
 
 QuestionRow = tuple[int, int]
@@ -92,7 +96,9 @@ async def approve(
     call: Call, question: QuestionRow, reason: str = "", *, token: str | None = None
 ) -> ActionResult[Verdict | PendingDecision]:
     """Approve a question that asks for approval."""
-    return await respond(call, question, decision=True, reason=reason or None, token=token)
+    return await respond(
+        call, question, decision=Decision.APPROVE, reason=reason or None, token=token
+    )
 
 
 @action(
@@ -108,7 +114,49 @@ async def deny(
     call: Call, question: QuestionRow, reason: str = "", *, token: str | None = None
 ) -> ActionResult[Verdict | PendingDecision]:
     """Deny a question that asks for approval."""
-    return await respond(call, question, decision=False, reason=reason or None, token=token)
+    return await respond(call, question, decision=Decision.DENY, reason=reason or None, token=token)
+
+
+@action(
+    About.QUESTION,
+    name="request-changes",
+    label=LABELS[Control.REQUEST_CHANGES],
+    right=Verb.APPROVE,
+    takes=Arguments(
+        "TEXT", lambda text: {"text": text}, "What should change in {}?", "add a test for zero"
+    ),
+    progress="Requesting changes",
+    undo=UNDO,
+    surfaces=EVERYWHERE,
+)
+async def request_changes(
+    call: Call,
+    question: QuestionRow,
+    text: str = "",
+    *,
+    comments: Sequence[str] = (),
+    token: str | None = None,
+) -> ActionResult[Verdict | PendingDecision]:
+    """Request changes of work, which its agent makes.
+
+    People are asked again about the new work. Comments on a file or a line are `FILE:LINE=TEXT` or
+    `FILE=TEXT`, also as lines of the text.
+    """
+    asked = await call.rt.questions.get(*question)
+    read: list[ReviewComment] = []
+    if asked.takes_changes and (patch := await call.rt.changes.patch_of(asked)):
+        text, read = split_comments(text, patch)
+        read += read_comments([line for line in comments if line.strip()], patch)
+    elif asked.takes_changes and comments:
+        raise UsageError("has no diff to comment on; write what to change", subject=asked.name)
+    return await respond(
+        call,
+        question,
+        decision=Decision.REQUEST_CHANGES,
+        reason=text.strip() or None,
+        comments=read,
+        token=token,
+    )
 
 
 async def respond(
@@ -116,8 +164,9 @@ async def respond(
     question: QuestionRow,
     *,
     text: str | None = None,
-    decision: bool | None = None,
+    decision: Decision | None = None,
     reason: str | None = None,
+    comments: Sequence[ReviewComment] = (),
     token: str | None = None,
     only: bool = False,
 ) -> ActionResult[Verdict | PendingDecision]:
@@ -130,6 +179,7 @@ async def respond(
         text=text,
         decision=decision,
         reason=reason,
+        comments=[comment.as_json() for comment in comments],
         token=token,
     )
     if call.window:
@@ -154,7 +204,7 @@ async def answered(rt: Runtime, verdict: Verdict) -> ActionResult[Verdict]:
     resolution = verdict.resolution or {}
     text = " ".join(verdict.answer_text.split())
     answer = f": {text}" if text else ""
-    says = f"{resolution.get('outcome', 'answered')}{answer}"
+    says = f"{humanize(str(resolution.get('outcome', 'answered')))}{answer}"
     detail: list[str] = [" (your own request)"] if resolution.get("self_approved") else []
     if verdict.duplicate:
         return ActionResult(says, verdict, tuple(detail), subject=verdict.name)
@@ -204,9 +254,8 @@ def _held_says(question: Question, response: Response) -> str:
         parsed = parse_answer(question, response)
         label = parsed.text if parsed.value is None else question.label_of(parsed.value)
         return f"answered: {first_line(label or '', MAX_SHOWN)}"
-    outcome = "approved" if response.decision else "denied"
     reason = f": {first_line(response.reason, MAX_SHOWN)}" if response.reason else ""
-    return f"{outcome}{reason}"
+    return f"{humanize(response.decision.outcome)}{reason}"
 
 
 def parse_extension(text: str) -> dict[str, float | None]:

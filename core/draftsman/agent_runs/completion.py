@@ -145,12 +145,16 @@ class WorkCompletion:
         raise error
 
     async def _begin_for_messages(self, snapshot: Snapshot) -> bool:
-        """Begin another iteration if a person has sent a message that the work does not have."""
+        """Begin another iteration if a person has sent a message that the work does not have.
+
+        It has as many iterations until people decide as the work had at first.
+        """
         if not await self.session.misses_messages():
             return False
         await self.session.save_result(snapshot)
         await self._finish_iteration("message", snapshot)
-        await self.plan.iteration.begin_next(self.run)
+        iteration = self.plan.iteration
+        await iteration.begin_next(self.run, last=iteration.number + self.plan.max_iterations)
         return True
 
     async def _decide_left_out(self, snapshot: Snapshot, message: str) -> Snapshot | None:

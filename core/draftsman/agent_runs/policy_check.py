@@ -34,7 +34,7 @@ from draftsman.errors import Failure
 from draftsman.formats.truncation import truncate
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.runs.quota import LIMIT_PREFIX
-from draftsman.questions.question import POLICY_KEY, QuestionKind
+from draftsman.questions.question import POLICY_KEY, OnChanges, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.repos.repo_catalog import RepoLocation
 
@@ -153,6 +153,7 @@ def _approval(
         text=truncate(text, MAX_TEXT),
         context=None if named else finding_lines(group.findings),
         approvers=group.approvers,
+        on_changes=OnChanges.TELL,
         action={
             "publish": branch,
             "policy": check.policy.version,

@@ -34,11 +34,13 @@ from draftsman.jobs.job import Source, Status
 from draftsman.jobs.reserved_names import EVIDENCE, PULL_REQUEST, Owner
 from draftsman.jobs.retries import after_failure, classify
 from draftsman.jobs.runs.run import Run
+from draftsman.questions.question import OUTCOMES
 from draftsman.settings.forges import ForgeSettings
+from draftsman.text import humanize
 
 PROBLEM: Final = "pull_request_problem"
 """Field of a result: why there is no pull request, or which part of it is missing."""
-DECIDED: Final = ("answered", "approved", "denied")
+DECIDED: Final = ("answered", *OUTCOMES.values())
 
 
 async def open_for_job(
@@ -214,7 +216,7 @@ async def _decisions(run: WorkerRun) -> list[AnsweredQuestion]:
     return [
         AnsweredQuestion(
             item.text,
-            item.answer_text() or str(resolution["outcome"]),
+            item.answer_text() or humanize(str(resolution["outcome"])),
             tuple(resolution.get("by", ())),
         )
         for item, resolution in decided

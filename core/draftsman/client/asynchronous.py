@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final, Literal, Unpack, cast
 from uuid import UUID, uuid4
 
+from draftsman.actions.action import Call
+from draftsman.actions.questions import AnswerRefused, request_changes
 from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.attention.attention import ReminderDelay
 from draftsman.client.requests import Fields, JobName, Request
@@ -26,7 +28,7 @@ from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.jobs.requests.service.submissions import SubmittedJob
 from draftsman.questions.answer import Verdict
-from draftsman.questions.question import Question
+from draftsman.questions.question import Decision, Question
 from draftsman.questions.response import Response
 from draftsman.queues.queue_models import QueuedJob, QueueSummary
 from draftsman.queues.service.queues import Place
@@ -285,6 +287,12 @@ class ScheduleClient(QueueClient):
         return await self._rt.schedules.history(name, limit)
 
 
+def _refusal(verdict: Verdict) -> Refused:
+    """Return the error of an answer that does not count."""
+    text = verdict.reason or f"{verdict.name} does not accept this answer"
+    return QuestionClosed(text) if verdict.resolved else Refused(text)
+
+
 HOUR = 3600.0
 """Default duration of an acknowledgment and of a delegation, in seconds."""
 
@@ -307,11 +315,28 @@ class QuestionClient(ScheduleClient):
 
     async def approve(self, question: str | Question, reason: str | None = None) -> Verdict:
         """Approve an approval; raises as `answer` does."""
-        return await self._respond(question, decision=True, reason=reason)
+        return await self._respond(question, decision=Decision.APPROVE, reason=reason)
 
     async def deny(self, question: str | Question, reason: str | None = None) -> Verdict:
         """Deny an approval; raises as `answer` does."""
-        return await self._respond(question, decision=False, reason=reason)
+        return await self._respond(question, decision=Decision.DENY, reason=reason)
+
+    async def request_changes(
+        self, question: str | Question, text: str = "", *, comments: Sequence[str] = ()
+    ) -> Verdict:
+        """Request changes of work, which its agent makes before people are asked again.
+
+        A comment is `FILE:LINE=TEXT` or `FILE=TEXT`, on a changed file and a line that its diff
+        shows. Raises as `answer` does, also for an approval that takes no requests.
+        """
+        row = await self._question(question)
+        call = Call(self._rt, await self._rt.actor(Source.API))
+        try:
+            result = await request_changes(call, row, text, comments=comments)
+        except AnswerRefused as error:
+            raise _refusal(error.verdict) from None
+        assert isinstance(result.value, Verdict)  # noqa: S101 - it is not held for an undo
+        return result.value
 
     async def acknowledge(self, question: str | Question, seconds: float = HOUR) -> ReminderDelay:
         """Acknowledge a question: you work on the answer, and others are not notified until then.
@@ -348,7 +373,7 @@ class QuestionClient(ScheduleClient):
         question: str | Question,
         *,
         text: str | None = None,
-        decision: bool | None = None,
+        decision: Decision | None = None,
         reason: str | None = None,
     ) -> Verdict:
         job, ordinal = await self._question(question)
@@ -359,8 +384,7 @@ class QuestionClient(ScheduleClient):
         verdict = await self._rt.questions.answer(job, ordinal, response, actor)
         if verdict.accepted:
             return verdict
-        refusal = verdict.reason or f"{verdict.name} does not accept this answer"
-        raise QuestionClosed(refusal) if verdict.resolved else Refused(refusal)
+        raise _refusal(verdict)
 
     async def _question(self, question: str | Question) -> tuple[int, int]:
         if isinstance(question, Question):

@@ -5,7 +5,7 @@ Do not edit: `python -m tests.core.client.write_blocking` writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Unpack
 
@@ -218,6 +218,16 @@ class BlockingClient(LoopThread):
     def deny(self, question: str | Question, reason: str | None = None) -> Verdict:
         """Deny an approval; raises as `answer` does."""
         return self._run(self._client.deny(question, reason))
+
+    def request_changes(
+        self, question: str | Question, text: str = "", *, comments: Sequence[str] = ()
+    ) -> Verdict:
+        """Request changes of work, which its agent makes before people are asked again.
+
+        A comment is `FILE:LINE=TEXT` or `FILE=TEXT`, on a changed file and a line that its diff
+        shows. Raises as `answer` does, also for an approval that takes no requests.
+        """
+        return self._run(self._client.request_changes(question, text, comments=comments))
 
     def acknowledge(self, question: str | Question, seconds: float = HOUR) -> ReminderDelay:
         """Acknowledge a question: you work on the answer, and others are not notified until then.

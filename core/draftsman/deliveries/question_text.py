@@ -9,11 +9,22 @@ from typing import Final
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.people.spans import Span, Spans, actor_spans, spans_text
 from draftsman.questions.answer import Verdict
-from draftsman.questions.question import OpenQuestion, Question, QuestionKind, QuestionStatus
+from draftsman.questions.question import (
+    CHANGES_REQUESTED,
+    OpenQuestion,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+)
+from draftsman.questions.review_comment import request_text
 
 _NOTHING: Final = sha256(b"").hexdigest()
 """SHA-256 of the patch of a run that changed nothing."""
-_NOUNS: Final = {"approved": "approval", "denied": "denial"}
+_NOUNS: Final = {
+    "approved": "approval",
+    "denied": "denial",
+    CHANGES_REQUESTED: "request for changes",
+}
 
 
 def title_before(question: Question, title: str) -> str:
@@ -42,6 +53,17 @@ def missing_diff(question: Question) -> str:
     return reasons.get(question.patch_sha256, "")
 
 
+def closed_text(question: Question) -> str:
+    """Return how a question closed: `D-142/2 was answered by anna: red`."""
+    return spans_text(closed_spans(question))
+
+
+def closed_spans(question: Question) -> Spans:
+    """Return `closed_text` with references to the people; the last span is their text."""
+    separator = ": " if question.has_changes_requested else " "
+    return f"{question.name}{separator}", *resolution_spans(question)
+
+
 def resolution_text(question: Question) -> str:
     """Return the resolution of a question: `was answered by anna: red`."""
     return spans_text(resolution_spans(question))
@@ -58,8 +80,10 @@ def resolution_spans(question: Question) -> Spans:
         by = (question.rule_text,)
     elif not by and resolution.get("via") == "policy":
         by = ("policy",)
-    text = question.answer_text() or resolution.get("reason")
+    text = question.answer_text() or request_text(resolution.get("reason") or "", question.comments)
     verb = outcome if outcome == "expired" else f"was {outcome}"
+    if question.has_changes_requested:
+        verb = "changes were requested"
     self_approval = " (own request)" if resolution.get("self_approved") else ""
     people = (" by ", *by, self_approval) if by else ()
     return verb, *people, f": {text}" if text else ""

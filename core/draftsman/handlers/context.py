@@ -172,12 +172,15 @@ class RunContext:
         on_expire: OnExpire | str = OnExpire.EXPIRE,
         escalate_to: str | None = None,
         on_deny: OnDeny | str = OnDeny.FAIL,
+        on_changes: Literal["refuse", "continue"] = "refuse",
         critical: bool = False,
     ) -> Answered:
         """Return the decision on this approval; park the run until it is decided.
 
         The decision is bound to `text` and `action`: if either changes, people are asked again. A
         denial fails the job, unless `on_deny` is `continue`. `on_expire` is `expire` or `escalate`.
+        With `on_changes="continue"` people may also request changes, with comments: do them, and
+        ask again with another text or action.
         """
         reserved_names.check_key(key, Owner.HANDLER, "approval")
         decision = await self._run.ask_or_park(
@@ -193,6 +196,7 @@ class RunContext:
                 on_expire=on_expire,
                 escalate_to=escalate_to,
                 on_deny=on_deny,
+                on_changes=on_changes,
                 critical=critical,
             )
         )

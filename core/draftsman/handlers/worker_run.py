@@ -36,6 +36,7 @@ from draftsman.questions.question import (
     BUDGET_KEY,
     Answered,
     NoAnswer,
+    OnChanges,
     Question,
     QuestionKind,
     QuestionStatus,
@@ -93,9 +94,14 @@ def build_ask(**fields: Any) -> QuestionSpec:
 
 
 def to_answer(question: Question) -> Answered | NoAnswer | None:
-    """Return the answer to a question for its handler; None while the question is open."""
+    """Return the answer to a question for its handler; None without one.
+
+    A request for changes that is told to the agent is none: people are asked again.
+    """
     resolution = question.resolution
     if resolution is None or question.status is QuestionStatus.CANCELED:
+        return None
+    if question.has_changes_requested and question.on_changes is OnChanges.TELL:
         return None
     if question.status is QuestionStatus.EXPIRED:
         return NoAnswer()
@@ -107,6 +113,7 @@ def to_answer(question: Question) -> Answered | NoAnswer | None:
         by=tuple(resolution.get("by", ())),
         reason=resolution.get("reason"),
         at=question.answered_at,
+        comments=question.comments,
     )
 
 

@@ -15,6 +15,7 @@ from draftsman.people.spans import ActorRef, Spans, actor_spans, decode_spans, s
 from draftsman.questions.choice_matching import matching_key
 from draftsman.questions.question import (
     BUDGET_KEY,
+    Decision,
     OnDeny,
     Question,
     QuestionKind,
@@ -180,8 +181,12 @@ def interpret(question: Question, response: Response) -> tuple[dict[str, Any], R
     Raises UsageError for an open question whose choices and amounts do not have the answer.
     """
     if response.decision is not None:
-        payload: dict[str, Any] = {"decision": "approve" if response.decision else "deny"}
-        return payload | ({"reason": response.reason} if response.reason else {}), None
+        payload: dict[str, Any] = {"decision": str(response.decision)}
+        if response.reason:
+            payload["reason"] = response.reason
+        if response.comments:
+            payload["comments"] = [comment.as_json() for comment in response.comments]
+        return payload, None
     try:
         read = parse_answer(question, response)
     except UsageError:
@@ -195,7 +200,8 @@ def interpret(question: Question, response: Response) -> tuple[dict[str, Any], R
 def check_kind(question: Question, response: Response) -> None:
     """Raise UsageError unless the response is of the question's kind.
 
-    Only an explicit approve or deny decides an approval, never free text.
+    Only an explicit decision decides an approval, never free text, and changes can be requested
+    only where somebody makes them.
     """
     if question.kind is QuestionKind.APPROVAL and response.decision is None:
         raise UsageError(
@@ -207,14 +213,27 @@ def check_kind(question: Question, response: Response) -> None:
             subject=question.name,
             hint=CommandHint("answer", lead="use"),
         )
+    if response.decision is Decision.REQUEST_CHANGES and not question.takes_changes:
+        raise no_changes(question)
 
 
-def tally(question: Question, approvals: Sequence[str], denier: str | None) -> Resolution | None:
-    """Return the resolution of an approval by its votes, or None while it is open."""
-    if denier is not None:
-        return Resolution("denied", "person", by=(denier,))
-    if len(approvals) >= question.quorum:
-        return Resolution("approved", "person", by=tuple(approvals))
+def no_changes(question: Question) -> UsageError:
+    """Return the refusal of a request for changes that nobody would make."""
+    return UsageError(
+        "takes no requests for changes: no agent would make them",
+        subject=question.name,
+        hint=CommandHint("approve|deny", lead="use"),
+    )
+
+
+def tally(
+    question: Question, decision: Decision, voter: str, votes: Sequence[str]
+) -> Resolution | None:
+    """Return the resolution of an approval by a decision after these votes; None: it stays open."""
+    if decision is not Decision.APPROVE:
+        return Resolution(decision.outcome, "person", by=(voter,))
+    if len(votes) + 1 >= question.quorum:
+        return Resolution(decision.outcome, "person", by=(*votes, voter))
     return None
 
 
@@ -254,6 +273,8 @@ def closed_reason(question: Question) -> Spans:
     outcome = resolution.get("outcome", question.status)
     by = actor_spans(resolution.get("by", ()))
     text = f"{question.name} was already {outcome}"
+    if question.has_changes_requested:
+        text = f"{question.name}: changes were already requested"
     return (f"{text} by ", *by) if by else (text,)
 
 

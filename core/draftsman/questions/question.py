@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.status_display import Meaning
+from draftsman.questions.review_comment import ReviewComment, comments_of
 from draftsman.text import STORED_SENTENCE
 
 BUDGET_KEY: Final = "agent:budget"
@@ -46,6 +47,7 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "answered": Meaning.SUCCESS,
     "approved": Meaning.SUCCESS,
     "denied": Meaning.DENIED,
+    "changes_requested": Meaning.WARNING,
     "expired": Meaning.FAILURE,
     "canceled": Meaning.NEUTRAL,
     "superseded": Meaning.NEUTRAL,
@@ -76,11 +78,45 @@ class OnDeny(StrEnum):
     CONTINUE = "continue"
 
 
+class OnChanges(StrEnum):
+    """Policy for a request for changes: it is refused, or the handler continues with it.
+
+    With `tell`, the agent gets it as a message, and people are asked again about its new work.
+    """
+
+    REFUSE = "refuse"
+    CONTINUE = "continue"
+    TELL = "tell"
+
+
+class Decision(StrEnum):
+    """A verdict on an approval, as an answer stores it."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    REQUEST_CHANGES = "request_changes"
+
+    @property
+    def outcome(self) -> str:
+        """The outcome of an approval that it decides."""
+        return OUTCOMES[self]
+
+
+CHANGES_REQUESTED: Final = "changes_requested"
+"""The outcome of a request for changes, also in functions of the database."""
+OUTCOMES: Final[Mapping[Decision, str]] = {
+    Decision.APPROVE: "approved",
+    Decision.DENY: "denied",
+    Decision.REQUEST_CHANGES: CHANGES_REQUESTED,
+}
+
+
 ENUMS: Final = {
     "question_kind": QuestionKind,
     "question_status": QuestionStatus,
     "on_expire": OnExpire,
     "on_deny": OnDeny,
+    "on_changes": OnChanges,
 }
 """Enums that are types of the database."""
 
@@ -89,9 +125,9 @@ ENUMS: Final = {
 class Resolution:
     """The resolution of a question.
 
-    `outcome` is answered, approved, denied, expired, canceled or superseded; `via` is person,
-    policy (a default, or continue), rule or system. `rule` is the permission rule that answered,
-    and `reason` then its pattern.
+    `outcome` is answered, approved, denied, changes_requested, expired, canceled or superseded;
+    `via` is person, policy (a default, or continue), rule or system. `rule` is the permission rule
+    that answered, and `reason` then its pattern. `comments` are those of a request for changes.
     """
 
     outcome: str
@@ -102,6 +138,7 @@ class Resolution:
     reason: str | None = None
     self_approved: bool = False
     rule: int | None = None
+    comments: tuple[ReviewComment, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are set, as the column stores them."""
@@ -113,6 +150,8 @@ class Resolution:
             fields["by"] = list(self.by)
         if self.self_approved:
             fields["self_approved"] = True
+        if self.comments:
+            fields["comments"] = [comment.as_json() for comment in self.comments]
         return fields
 
 
@@ -150,6 +189,7 @@ class Question:
     """Whether it may interrupt people in their quiet hours."""
     alternative_of: int | None = None
     """The first of several alternatives, of which the first that closes counts; else None."""
+    on_changes: OnChanges = OnChanges.REFUSE
 
     @property
     def name(self) -> str:
@@ -160,6 +200,21 @@ class Question:
     def verb(self) -> str:
         """The command that answers it: `answer`, or `approve` for an approval."""
         return "approve" if self.kind is QuestionKind.APPROVAL else "answer"
+
+    @property
+    def takes_changes(self) -> bool:
+        """Whether people may request changes instead of a decision."""
+        return self.on_changes is not OnChanges.REFUSE
+
+    @property
+    def has_changes_requested(self) -> bool:
+        """Whether it was closed by a request for changes."""
+        return self.outcome == CHANGES_REQUESTED
+
+    @property
+    def comments(self) -> tuple[ReviewComment, ...]:
+        """The comments of a request for changes."""
+        return comments_of(self.resolution)
 
     @property
     def approved_action(self) -> dict[str, Any] | None:
@@ -267,6 +322,8 @@ class Answered:
     by: tuple[str, ...] = ()
     reason: str | None = None
     at: datetime | None = None
+    comments: tuple[ReviewComment, ...] = ()
+    """The comments of a request for changes, whose text is the `reason`."""
 
     @property
     def approved(self) -> bool:

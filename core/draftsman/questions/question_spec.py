@@ -19,7 +19,7 @@ from draftsman import sizes
 from draftsman.field_errors import matching
 from draftsman.json_schemas.document_field import document
 from draftsman.questions.choice_matching import matching_key, normalize_value
-from draftsman.questions.question import GATE_ENDS, OnDeny, OnExpire, QuestionKind
+from draftsman.questions.question import GATE_ENDS, OnChanges, OnDeny, OnExpire, QuestionKind
 from draftsman.text import clean_fields, digest
 
 _EMOJI: Final = "must be the name of an emoji without colons, such as tada"
@@ -84,6 +84,7 @@ class QuestionSpec(BaseModel):
     escalate_to: str | None = Field(None, min_length=1, max_length=200)
     """Group or person to escalate to; None: as configured."""
     on_deny: OnDeny = OnDeny.FAIL
+    on_changes: OnChanges = OnChanges.REFUSE
     critical: bool = False
     """Whether it may interrupt people in their quiet hours, and page them."""
     action: Annotated[dict[str, Any], document("the action")] | None = None
@@ -121,6 +122,8 @@ class QuestionSpec(BaseModel):
             if self.choices or self.freeform or self.on_expire not in GATE_ENDS:
                 raise ValueError("an approval takes approve or deny, and can expire or escalate")
             return self
+        if self.on_changes is not OnChanges.REFUSE:
+            raise ValueError("on_changes is for an approval; a question takes an answer")
         if not self.choices and not self.freeform:
             raise ValueError("a question needs choices, or freeform=True, or both")
         if (self.on_expire is OnExpire.DEFAULT) != (self.default is not None):

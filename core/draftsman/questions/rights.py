@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from draftsman.errors import NotPermitted
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.questions.question import BUDGET_KEY, OpenQuestion, Question, QuestionKind
@@ -20,6 +21,17 @@ def check_response(
         policy.check(actor, Verb.BUDGET)
     else:
         policy.check_answer(actor, question.approvers, invoker=invoker)
+
+
+def may_respond(
+    policy: Policy, actor: Actor, question: Question | OpenQuestion, *, invoker: str
+) -> bool:
+    """Return whether the actor may answer or decide a question; `invoker` of its job."""
+    try:
+        check_response(policy, actor, question, invoker=invoker)
+    except NotPermitted:
+        return False
+    return True
 
 
 def responders_text(policy: Policy, question: Question, *, invoker: str, owner: str) -> str:

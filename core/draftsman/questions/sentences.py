@@ -10,6 +10,7 @@ SENTENCES: Final = {
     "job_ended": "the job has ended",
     "other_closed": "another question was closed first",
     "rule_denied": "{voter} denied D-{job}/{question}",
+    "most_messages": "D-{job} has 200 messages, the maximum; approve or deny it",
     "approval_undecided": "D-{job}: a job leaves an approval only when it was decided",
     "answer": "{voter} may not answer D-{job}/{question}",
     "workers_ask_for_commands": "{role} cannot ask for commands",

@@ -21,7 +21,7 @@ from draftsman.questions.question import OnDeny, Question, QuestionKind, Questio
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_testing.channel.place import Place
-from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, REVIEW, Factory
 from draftsman_testing.outbox import wait_until_delivered
 from draftsman_testing.people import People
 from draftsman_testing.waits import until
@@ -241,6 +241,28 @@ class ConversationContract:
         assert await talk.accepted(question) == ["carol"]
         told = [text for text in talk.place.told() if "1 of 2" in text]
         assert len(told) == 2
+
+    async def test_changes_are_requested_with_what_to_change(self, talk: Talk) -> None:
+        first = await talk.asked(REVIEW)
+        await talk.hears(first.name, "request")
+        await talk.place.say("ben", "request changes no")
+        await talk.hears("not accepted", "may not")
+        await talk.place.say("carol", "Request changes: use the v2 API\nand add a test")
+        assert await talk.closed(first) == ("changes_requested", ["carol"])
+        await talk.hears(f"{first.name}: changes were requested by carol: use the v2 API")
+        [message] = await talk.rt.messages.of_job(first.job)
+        assert message.text == "use the v2 API\nand add a test"
+        again = await talk.asked(REVIEW, first.job)
+        await talk.place.say("carol", f"/request-changes {again.name} rename it")
+        assert await talk.closed(again) == ("changes_requested", ["carol"])
+        await talk.hears(f"{again.name}: changes were requested by carol: rename it")
+
+    async def test_an_approval_that_takes_no_changes_says_so(self, talk: Talk) -> None:
+        gate = await talk.asked(GATE)
+        await talk.place.say("carol", "request changes use the v2 API")
+        await talk.hears(gate.name, "takes no requests for changes")
+        assert await talk.accepted(gate) == []
+        assert not any("request" in text for text in talk.place.told() if GATE.text in text)
 
     async def test_a_late_text_gets_the_reason(self, talk: Talk) -> None:
         question = await talk.asked()

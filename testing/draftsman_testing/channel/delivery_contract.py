@@ -15,13 +15,13 @@ from draftsman.deliveries.delivery import Delivery, DeliveryKind, Receipt
 from draftsman.errors import Failure
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done
-from draftsman.questions.question import QuestionKind
+from draftsman.questions.question import Decision, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.channel.examples import examples
 from draftsman_testing.channel.place import Fault, Place, address
-from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, REVIEW, Factory
 from draftsman_testing.outbox import claim, deliveries_of, run_dispatcher, wait_until_delivered
 from draftsman_testing.people import People
 from draftsman_testing.waits import until
@@ -131,6 +131,24 @@ class DeliveryContract:
         for text in (status, result):
             assert text.count("denied by carol: not on a Friday") == 1
             assert "failed" not in text
+
+    async def test_requested_changes_show_their_person_and_what_to_change(
+        self, place: Place, outbox: Outbox, make: Factory, people: People
+    ) -> None:
+        work = await make.asked(REVIEW, notify=(place.target,))
+        await outbox.sent(work.number)
+        comments = [{"path": "a.py", "line": 3, "text": "handle None"}]
+        await make.review(
+            work.number,
+            Decision.REQUEST_CHANGES,
+            people.carol,
+            reason="use the v2 API",
+            comments=comments,
+        )
+        await outbox.sent(work.number)
+        _, closed = map(plain, texts(place))
+        assert f"{work.name}/1: changes were requested by carol: use the v2 API" in closed
+        assert "3: handle None" in closed
 
     async def test_lost_response_creates_no_second_message(
         self, place: Place, outbox: Outbox, rt: Runtime, make: Factory

@@ -12,7 +12,7 @@ from draftsman.deliveries.delivery import Delegation, DeliveryKind, Message, Sub
 from draftsman.jobs.job import Status
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef, encode_spans
-from draftsman.questions.question import Question, QuestionKind, QuestionStatus
+from draftsman.questions.question import OnChanges, Question, QuestionKind, QuestionStatus
 from draftsman_testing.channel.samples import WHEN, message, question
 
 HOSTILE: Final = (
@@ -38,6 +38,7 @@ APPROVAL: Final[dict[str, Any]] = {
     "choices": [],
     "text": "May I push?",
 }
+REVIEW: Final = APPROVAL | {"text": "Publish the work?", "on_changes": OnChanges.TELL}
 MANY: Final = [{"value": str(number), "label": f"region {number}"} for number in range(1, 121)]
 TEXTS: Final = {"short": "Which color?", "long": LONG, "hostile": HOSTILE, "empty": ""}
 RESULT: Final[dict[str, Any]] = {
@@ -153,6 +154,7 @@ def _examples() -> Iterator[tuple[str, Message]]:
             **APPROVAL, escalate_to="leads", escalated_at=WHEN, expires_at=WHEN + timedelta(hours=1)
         ),
     )
+    yield "approval of work", _asks(**REVIEW, changes="1 file changed, +1 -0")
     yield (
         "question delegated",
         _asks(delegation=Delegation("ben", "anna", WHEN + timedelta(hours=2)), recipients=(ANNA,)),
@@ -164,6 +166,10 @@ def _examples() -> Iterator[tuple[str, Message]]:
     )
     yield "closed approved", _closed(**APPROVAL, by=["slack:U1", "ben"], outcome="approved")
     yield "closed denied", _closed(**APPROVAL, by=["ben"], outcome="denied", reason="no test")
+    yield (
+        "closed with changes requested",
+        _closed(**REVIEW, by=["ben"], outcome="changes_requested", reason="use the v2 API"),
+    )
     yield "closed expired", _closed(outcome="expired", status=QuestionStatus.EXPIRED)
     yield (
         "closed by a rule",

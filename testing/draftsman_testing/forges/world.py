@@ -92,6 +92,12 @@ class ForgeWorld(ServerState[Call]):
     folder: Path = Path()
     """Folder with the bare repositories."""
     project: str = "acme/pay"
+    id: int = 1296269
+    """The id of the repository, which a rename does not change."""
+    former: list[str] = field(default_factory=list)
+    """Names that the repository had before, in lower case."""
+    blocked: dict[str, Fault] = field(default_factory=dict)
+    """Faults of all calls about other repositories, by name in lower case."""
     token: str = "forge-token-of-the-bot"
     login: str = "draftsman-bot"
     people: dict[str, int] = field(default_factory=lambda: {"anna": 7, "ben": 8})
@@ -129,6 +135,14 @@ class ForgeWorld(ServerState[Call]):
     def account_id(self, login: str) -> int:
         """Return the id of the account with this login."""
         return self.renamed.get(login) or self.people.get(login) or crc32(login.encode()) + 100
+
+    def rename(self, project: str) -> None:
+        """Rename or transfer the repository; the old name leads to the new one."""
+        old = self.repository
+        self.former.append(self.project)
+        self.project = project
+        self.repository.parent.mkdir(parents=True, exist_ok=True)
+        old.rename(self.repository)
 
     @property
     def repository(self) -> Path:

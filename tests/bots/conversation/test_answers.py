@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from draftsman.questions.question import Decision
 from draftsman_bots.conversation.answers import ApprovalDecision, parse_decision
 from tests.support.cases import cases
 
@@ -9,9 +10,9 @@ from tests.support.cases import cases
 @cases(
     ("text", "decision"),
     [
-        (" Approve\n", ApprovalDecision(approved=True)),
-        ("deny", ApprovalDecision(approved=False)),
-        ("deny \n not\nnow ", ApprovalDecision(approved=False, reason="not\nnow")),
+        (" Approve\n", ApprovalDecision(Decision.APPROVE)),
+        ("deny", ApprovalDecision(Decision.DENY)),
+        ("deny \n not\nnow ", ApprovalDecision(Decision.DENY, reason="not\nnow")),
         ("denying", None),
         ("approve it", None),
         ("", None),

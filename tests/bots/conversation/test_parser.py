@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from draftsman.deliveries.documents.markdown import quoted
 from draftsman.errors import UsageError
+from draftsman.questions.question import Decision
 from draftsman_bots.conversation.answers import ApprovalDecision
 from draftsman_bots.conversation.commands import COMMANDS
 from draftsman_bots.conversation.parser import (
@@ -26,7 +27,7 @@ from draftsman_bots.conversation.requests import MODES, OPTIONS, JobRequest
 from tests.support.cases import cases
 
 ME = "draftsman"
-APPROVE = ApprovalDecision(approved=True)
+APPROVE = ApprovalDecision(Decision.APPROVE)
 LINE = st.text(st.characters(blacklist_characters="\r\n", blacklist_categories=["Cs"]), max_size=40)
 PLAIN = st.from_regex(r"[a-z0-9]{1,10}( [a-z0-9]{1,10}){0,3}", fullmatch=True).filter(
     lambda text: text.split()[0] not in COMMANDS
@@ -41,7 +42,7 @@ TEXT = st.one_of(st.text(max_size=200), st.lists(WORDS, max_size=12).map(" ".joi
 
 def deny(reason: str | None = None) -> ApprovalDecision:
     """Return a denial."""
-    return ApprovalDecision(approved=False, reason=reason)
+    return ApprovalDecision(Decision.DENY, reason=reason)
 
 
 def meaning(parsed: ParsedText | None) -> dict[str, Any] | None:
@@ -192,7 +193,9 @@ def test_text_of_slack_is_parsed(text: str, expected: tuple[str, str, str]) -> N
 
 
 def test_only_slack_takes_a_reason_of_an_approval() -> None:
-    assert parse_slack("approve D-1/2 it works").decision == ApprovalDecision(True, "it works")
+    assert parse_slack("approve D-1/2 it works").decision == ApprovalDecision(
+        Decision.APPROVE, "it works"
+    )
     assert parse_slack("approve D-1/2 it works", addressed=False).decision is None
 
 
@@ -230,7 +233,7 @@ def test_any_text_is_parsed_without_loss(text: str, addressed: bool) -> None:
         assert parsed.ref in read
         for part in (parsed.line, *parsed.text.split("\n")):
             assert part in read
-        if parsed.decision and parsed.decision.approved:
+        if parsed.decision and parsed.decision.decision is Decision.APPROVE:
             assert "approve" in text.casefold()
         if isinstance(parsed.request, JobRequest):
             assert parsed.request.text.strip()

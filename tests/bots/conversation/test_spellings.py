@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from draftsman_bots.conversation.answers import VERBS
 from draftsman_bots.conversation.commands import COMMANDS, DECLARED, About, Command, Surface
 from draftsman_bots.conversation.parser import FORGE, REPLY, SLACK, Dialect, ParsedText, parse
 from draftsman_bots.slack.payloads.payloads import parse_message
@@ -54,9 +55,9 @@ def spellings() -> Iterator[tuple[str, Command, str]]:
         argument = ARGUMENTS.get(name, "too slow") if ref else ""
         for call in CALLS:
             for slash in ("/", ""):
-                if not (call or slash or name in ("approve", "deny")):
+                if not (call or slash or name in VERBS):
                     continue
-                for typed in (name, name.upper(), f"{name}:"):
+                for typed in (name, name.upper(), f"{name}:", name.replace("-", " ")):
                     words = " ".join(filter(None, [slash + typed, ref, argument]))
                     yield call + words, command, call
                 yield f"> {words}\n\n{call}{words}\n> quoted", command, call
@@ -77,7 +78,7 @@ def test_each_spelling_of_a_command_means_the_same_in_each_channel(channel: str)
         argument = ARGUMENTS.get(command.name, "too slow") if has_ref else ""
         quoted = "\n> quoted" if command.name == "tell" and text.startswith(">") else ""
         assert parsed.text == argument + quoted, text
-        is_decided = command.name in ("approve", "deny")
+        is_decided = command.name in VERBS
         assert (parsed.decision is not None) is is_decided, text
 
 

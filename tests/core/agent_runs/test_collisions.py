@@ -9,6 +9,7 @@ import pytest
 
 from draftsman.agent_runs.signed_statement import sign_statement
 from draftsman.jobs.job import Job, Status
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.repos.repo_profile import profile
 from draftsman.runtime import Runtime
@@ -27,7 +28,7 @@ say("result", summary="done")
 
 
 async def approve(rt: Runtime, make: Factory, number: int, ordinal: int) -> None:
-    response = Response(source_event_id=f"{number}/{ordinal}", decision=True)
+    response = Response(source_event_id=f"{number}/{ordinal}", decision=Decision.APPROVE)
     assert (await rt.questions.answer(number, ordinal, response, make.owner)).accepted
 
 

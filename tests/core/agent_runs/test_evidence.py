@@ -11,6 +11,7 @@ import pytest
 from draftsman.agent_runs.evidence.statement import parse_envelope, parse_payload
 from draftsman.agent_runs.validation import changed_tests
 from draftsman.jobs.job import Status
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
@@ -81,7 +82,7 @@ async def test_each_lie_about_tests_and_checks_is_caught(
         await until(in_second, "the second iteration")
         await wait_for_question(rt, number)
         question = await rt.questions.get(number, 1)
-        response = Response(source_event_id="1", decision=True)
+        response = Response(source_event_id="1", decision=Decision.APPROVE)
         assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
         job = await wait_for_end(rt, number)
     assert job.status is S.COMPLETED, job.last_error

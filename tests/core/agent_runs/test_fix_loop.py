@@ -14,6 +14,7 @@ from draftsman.errors import Failure
 from draftsman.events.event import Event
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.repos.repo_profile import profile
 from draftsman.runtime import Runtime
@@ -158,7 +159,7 @@ async def test_work_that_passes_by_its_own_checks_alone_needs_an_approval(
             f"Publish draftsman/D-{number}? Only with the changes of check.sh, conftest.py does"
             " this pass: tests. It changes code that decides whether it passes: check.sh."
         )
-        response = Response(source_event_id="1", decision=True)
+        response = Response(source_event_id="1", decision=Decision.APPROVE)
         assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
         job = await wait_for_end(rt, number)
     result = job.result or {}

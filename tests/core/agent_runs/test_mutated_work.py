@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from draftsman.jobs.job import Status
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
@@ -45,7 +46,7 @@ say("result", summary="done")
 
 async def approve(rt: Runtime, make: Factory, number: int, ordinal: int) -> None:
     """Approve the work as it is shown."""
-    response = Response(source_event_id=f"{number}/{ordinal}", decision=True)
+    response = Response(source_event_id=f"{number}/{ordinal}", decision=Decision.APPROVE)
     assert (await rt.questions.answer(number, ordinal, response, make.owner)).accepted
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from draftsman.jobs.job import Job, Status
-from draftsman.questions.question import QuestionKind
+from draftsman.questions.question import Decision, QuestionKind
 from draftsman.questions.response import Response
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
@@ -163,7 +163,7 @@ async def test_work_over_a_limit_is_published_after_an_approval_of_its_patch(
             assert question.text == f"Publish draftsman/D-{number}? {reason}"
             assert question.patch_sha256 is not None
             assert git("branch", "--list", "draftsman/*", cwd=Path(repo.remote_url)) == ""
-            response = Response(source_event_id=str(number), decision=True)
+            response = Response(source_event_id=str(number), decision=Decision.APPROVE)
             assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
             job = await wait_for_end(rt, number)
             assert (job.status, job.run_count) == (S.COMPLETED, 2), reason
@@ -171,7 +171,7 @@ async def test_work_over_a_limit_is_published_after_an_approval_of_its_patch(
             assert result["summary"] == "run 1", "the agent did not run again"
             assert git("show", f"{result['branch']}:db/1.sql", cwd=Path(repo.remote_url)) == "x"
         await wait_for_question(rt, denied)
-        response = Response(source_event_id="denied", decision=False, reason="too much")
+        response = Response(source_event_id="denied", decision=Decision.DENY, reason="too much")
         assert (await rt.questions.answer(denied, 1, response, make.owner)).accepted
         job = await wait_for_end(rt, denied)
     assert (job.status, job.error_class) == (S.FAILED, "DENIED")

@@ -14,6 +14,7 @@ from draftsman.agent_runs.evidence.statement import parse_envelope, parse_payloa
 from draftsman.forges.pull_request import UNSETTLED
 from draftsman.handlers.job_types import merge_pull_request
 from draftsman.jobs.job import Job, Status
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
@@ -74,7 +75,7 @@ def worker(site: ForgeHarness, rt: Runtime, code: str, leader: bool = False, **t
 async def approve(rt: Runtime, make: Factory, number: int) -> Job:
     """Approve the merge once it is asked for; return the ended job."""
     await wait_for_question(rt, number)
-    response = Response(source_event_id="1", decision=True)
+    response = Response(source_event_id="1", decision=Decision.APPROVE)
     assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
     return await wait_for_end(rt, number)
 

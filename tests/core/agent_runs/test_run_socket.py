@@ -13,6 +13,7 @@ from draftsman.agent_runs.session import agent_session, run_socket
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Job, Source, Status
 from draftsman.people.actor import Actor
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman.settings.sandbox import SandboxSettings
@@ -189,8 +190,8 @@ for name in ("one", "two"):
     if heard[-1][0] == 5:
         hear() and sys.exit(0)
 """
-    allow = Response(source_event_id="1", decision=True)
-    deny = Response(source_event_id="2", decision=False, reason="not on a Friday")
+    allow = Response(source_event_id="1", decision=Decision.APPROVE)
+    deny = Response(source_event_id="2", decision=Decision.DENY, reason="not on a Friday")
     job, heard = await finished(rt, make, repo, code, allow, deny)
     assert [(code, out) for code, out, _ in heard] == [(0, ""), (1, "")]
     assert heard[0][2] == "approved by root\n"

@@ -12,7 +12,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.people.actor import Actor
 from draftsman.questions.answer import Verdict
-from draftsman.questions.question import QuestionKind
+from draftsman.questions.question import Decision, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
@@ -162,7 +162,7 @@ async def test_an_approval_is_never_merged(rt: Runtime, make: Factory, people: P
     one = await _asked(make, GATE)
     two = await _asked(make, GATE)
     assert [q.others for q in await rt.questions.open()] == [[], []]
-    yes = Response(source_event_id="yes", decision=True)
+    yes = Response(source_event_id="yes", decision=Decision.APPROVE)
     assert (await rt.questions.answer(one.number, 1, yes, people.carol)).also == ()
     assert await _status(rt, two) is Status.WAITING_FOR_APPROVAL
     assert GATE.kind is QuestionKind.APPROVAL

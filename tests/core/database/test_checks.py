@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
+
+from psycopg.types.json import Jsonb
 
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
@@ -81,6 +84,7 @@ QUESTIONS = [
     ("text = ''", "job_questions_text_check"),
     ("key = ''", "job_questions_key_check"),
     ("alternative_of = ordinal + 1", "job_questions_check"),
+    ("on_changes = 'tell'", "job_questions_changes"),
     ("ordinal = 0", "job_questions_ordinal_check"),
 ]
 TIMES = [
@@ -91,6 +95,28 @@ TIMES = [
     ("escalated_at = now()", "question_times_escalated"),
     ("escalate_to = ''", "question_times_escalate_to_check"),
 ]
+COMMENTS: list[Any] = [
+    {},
+    [],
+    ["a"],
+    [[{"path": "a", "text": "b"}]],
+    [{"path": "a"}],
+    [{"path": "", "text": "b"}],
+    [{"path": "a", "text": ""}],
+    [{"path": "a", "text": 1}],
+    [{"path": "a", "text": "b", "line": 0}],
+    [{"path": "a", "text": "b", "line": 1.5}],
+    [{"path": "a", "text": "b", "line": "1"}],
+    [{"path": "a", "text": "b", "other": 1}],
+    [{"path": "a", "text": "b"}] * 51,
+]
+REQUESTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "job_answers_changes"),
+    ({"reason": ""}, "job_answers_changes"),
+    ({"decision": "deny", "comments": [{"path": "a", "text": "b"}]}, "job_answers_comments"),
+    *(({"comments": comments}, "job_answers_comments") for comments in COMMENTS),
+]
+"""Payloads of requests for changes that say nothing, or have no valid comments."""
 GATES = ["choices = '[{}]'", "freeform_allowed = true", "on_expire = 'continue'"]
 ROWS = [
     (
@@ -337,6 +363,18 @@ async def test_an_approval_takes_a_decision_and_can_only_expire_or_escalate(
         await run(conn, f"UPDATE draftsman.job_questions SET {change}")
 
 
+@cases(("payload", "constraint"), REQUESTS)
+async def test_a_request_for_changes_says_what_to_change(
+    make: Factory, conn: Connection, payload: dict[str, Any], constraint: str
+) -> None:
+    work = await make.asked(GATE)
+    insert = """INSERT INTO draftsman.job_answers
+        (job, question, kind, source, source_event_id, responder_id, voter, payload, accepted)
+        VALUES (%s, 1, 'approval', 'cli', 'e', 'b', 'b', %s, true)"""
+    async with refused(CHECK, f'"{constraint}"'):
+        await conn.execute(insert, (work.number, Jsonb({"decision": "request_changes"} | payload)))
+
+
 @cases(("insert", "constraint"), ROWS)
 async def test_data_of_a_run_is_bounded_and_complete(
     make: Factory, conn: Connection, insert: str, constraint: str
@@ -414,6 +452,7 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
     others = [table for module in MODULES for table in module.TABLES]
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
     tried |= {"job_questions_approval", "workers_slots_check", "leases_term_check"}
+    tried |= {name for _, name in REQUESTS}
     tried |= {"suspects_seconds_check", "suspects_losses_check"}
     tried |= {"event_epoch_single_check", "channel_limits_bucket_check"}
     names = {name for (name,) in known if not name.endswith("_sizes")}  # see test_size_checks.py

@@ -20,6 +20,7 @@ from draftsman.questions.answer import (
 )
 from draftsman.questions.choice_matching import matching_key, normalize_value
 from draftsman.questions.question import (
+    Decision,
     OnDeny,
     OnExpire,
     Question,
@@ -75,7 +76,7 @@ def _question(
     )
 
 
-def _response(text: str | None = None, *, decision: bool | None = None) -> Response:
+def _response(text: str | None = None, *, decision: Decision | None = None) -> Response:
     return Response(source_event_id="e", text=text, decision=decision)
 
 
@@ -207,8 +208,8 @@ def test_a_refusal_mentions_free_text_only_if_it_is_allowed() -> None:
     ("values", "response", "good"),
     [
         (["a"], _response("a"), True),
-        (["a"], _response(decision=True), False),
-        ([], _response(decision=False), True),
+        (["a"], _response(decision=Decision.APPROVE), False),
+        ([], _response(decision=Decision.DENY), True),
         ([], _response("approve"), False),
         ([], _response(None), False),
     ],
@@ -223,9 +224,9 @@ def test_a_response_of_another_kind_than_the_question_is_refused(
             check_kind(_question(values), response)
 
 
-@given(VOTERS, st.integers(1, 9))
+@given(VOTERS.filter(bool), st.integers(1, 9))
 def test_an_approval_is_approved_at_its_quorum(voters: list[str], quorum: int) -> None:
-    resolution = tally(_question([], quorum=quorum), voters, None)
+    resolution = tally(_question([], quorum=quorum), Decision.APPROVE, voters[-1], voters[:-1])
     if len(voters) >= quorum:
         assert resolution == Resolution("approved", "person", by=tuple(voters))
     else:
@@ -233,9 +234,15 @@ def test_an_approval_is_approved_at_its_quorum(voters: list[str], quorum: int) -
 
 
 @given(VOTERS, st.integers(1, 9), st.text(min_size=1))
-def test_a_single_denial_decides(voters: list[str], quorum: int, denier: str) -> None:
-    resolution = tally(_question([], quorum=quorum), voters, denier)
-    assert resolution == Resolution("denied", "person", by=(denier,))
+def test_a_single_denial_or_request_for_changes_decides(
+    voters: list[str], quorum: int, denier: str
+) -> None:
+    for decision, outcome in (
+        (Decision.DENY, "denied"),
+        (Decision.REQUEST_CHANGES, "changes_requested"),
+    ):
+        resolution = tally(_question([], quorum=quorum), decision, denier, voters)
+        assert resolution == Resolution(outcome, "person", by=(denier,))
 
 
 @cases("on_deny", OnDeny)

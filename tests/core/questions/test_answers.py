@@ -7,7 +7,7 @@ import pytest
 from draftsman.errors import UsageError
 from draftsman.jobs.job import Status
 from draftsman.people.spans import ActorRef
-from draftsman.questions.question import QuestionStatus
+from draftsman.questions.question import Decision, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
@@ -230,7 +230,7 @@ async def test_a_vote_repeated_after_a_cancel_reports_the_closed_approval(
     rt: Runtime, make: Factory, people: People
 ) -> None:
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
-    vote = Response(source_event_id="click", decision=True)
+    vote = Response(source_event_id="click", decision=Decision.APPROVE)
     first = await rt.questions.answer(work.number, 1, vote, people.carol)
     await rt.job_control.cancel(work.number, make.owner)
     second_verdict = await rt.questions.answer(work.number, 1, vote, people.carol)

@@ -12,7 +12,7 @@ from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.answer import Verdict
-from draftsman.questions.question import QuestionStatus
+from draftsman.questions.question import Decision, QuestionStatus
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
@@ -173,7 +173,7 @@ async def test_refusals_are_not_held_and_void_decisions_are_forgotten(
     make: Factory, rt: Runtime, people: People, clock: Clock, conn: Connection
 ) -> None:
     gate = (await make.asked(GATE)).number
-    no = Response(source_event_id="ben", decision=False, reason="friday")
+    no = Response(source_event_id="ben", decision=Decision.DENY, reason="friday")
     refused = await rt.pending_decisions.answer(gate, 1, no, people.ben, WINDOW)
     assert isinstance(refused, Verdict)
     assert (refused.accepted, "ben" in (refused.reason or "").lower()) == (False, True)

@@ -12,7 +12,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.answer import Verdict
 from draftsman.questions.asked_question import AskedQuestion
-from draftsman.questions.question import QuestionStatus
+from draftsman.questions.question import Decision, QuestionStatus
 from draftsman.questions.response import Response
 from draftsman.questions.store import questions
 from draftsman.runtime import Runtime
@@ -65,7 +65,7 @@ async def test_an_answer_and_an_approval_resume_the_job_once(
     approved_first: bool,
 ) -> None:
     work = await make.asked_at_once(QUESTION, GATE)
-    yes = Response(source_event_id="yes", decision=True)
+    yes = Response(source_event_id="yes", decision=Decision.APPROVE)
     if approved_first:
         approval = first.rt.questions.answer(work.number, 2, yes, people.carol)
         async with first.doing(approval) as one:
@@ -184,7 +184,7 @@ async def test_a_denial_waits_for_an_answer_and_ends_the_job(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection, people: People
 ) -> None:
     work = await make.asked_at_once(QUESTION, GATE, SECOND)
-    no = Response(source_event_id="no", decision=False)
+    no = Response(source_event_id="no", decision=Decision.DENY)
     async with first.doing(_answer(first.rt, make, work.number, 1)):
         denial = rt.questions.answer(work.number, 2, no, people.carol)
         verdict = await first.then(denial, conn)

@@ -28,7 +28,7 @@ from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.records.service import boards_of
-from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, REVIEW, Factory
 from draftsman_testing.outbox import claim
 from draftsman_testing.people import PEOPLE
 from tests.core.rights.conftest import As
@@ -93,6 +93,7 @@ async def rows(as_role: As, known: Runtime, make: Factory, tmp_path: Path) -> Ma
     await known.delivery_sender.record(delivery, Failure("full", declared="PERMANENT"))
     question = await asked(QUESTION)
     gate = await asked(GATE)
+    review = await asked(REVIEW)
     work = await make.running(await job(type=AGENT_TYPE, title="x", queue="done"))
     await known.checkpoints.begin_step(work.lease, PULL_REQUEST, None, Owner.WORKER)
     pull = {"number": 7, "url": "https://git.example.org/acme/shop/pulls/7"}
@@ -116,6 +117,7 @@ async def rows(as_role: As, known: Runtime, make: Factory, tmp_path: Path) -> Ma
         "question.delegate": (question, "ben"),
         "question.approve": (gate,),
         "question.deny": (gate,),
+        "question.request-changes": (review, "use the v2 API"),
         "request.submit": (invocation(type="noop", queue="q"),),
         "request.submit many": ([invocation(type="noop", queue="q")],),
         "job.cancel tree": (await job(),),

@@ -13,6 +13,7 @@ from draftsman.people.browser_session import SignInMethod
 from draftsman.people.service.browser_sessions import BrowserSessions
 from draftsman.people.store import browser_sessions as store
 from draftsman.questions.answer import Verdict
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
@@ -98,14 +99,14 @@ async def test_a_bot_decides_for_signed_in_people_with_their_rights(
         assert found[1].name == f"web:{person}"
         viewed = await bot.figures.record_views(await bot.questions.open(work.number), found[1])
         assert viewed == (1 if person == "carol" else 0)
-        response = Response(source_event_id=f"web:{person}", decision=True)
+        response = Response(source_event_id=f"web:{person}", decision=Decision.APPROVE)
         return await bot.questions.answer(work.number, 1, response, found[1])
 
     assert (await decide("ben")).accepted is False
     assert (await decide("carol")).resolved
     forged = Actor("web", "dave", "Dave", person="carol", roles=frozenset({"approver"}))
     other = await make.asked(GATE)
-    response = Response(source_event_id="web:forged", decision=True)
+    response = Response(source_event_id="web:forged", decision=Decision.APPROVE)
     verdict = await bot.questions.answer(other.number, 1, response, forged)
     assert verdict.resolution is not None
     assert verdict.resolution["by"] == ["dave"], "the account decides, not the name in the process"

@@ -13,7 +13,7 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.people.directory import Directory, DirectoryEntry
-from draftsman.questions.question import OnDeny, OnExpire
+from draftsman.questions.question import Decision, OnDeny, OnExpire
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman.worker.registry import store as workers
@@ -40,12 +40,11 @@ async def test_each_role_can_run_its_part_of_a_job(as_role: As) -> None:
     next_run = await make.running(work.number)
     gate = GATE.model_copy(update={"quorum": 2})
     assert await worker.asking.ask(next_run.lease, gate, invoker="anna")
-    yes = Response(source_event_id="dave", decision=True)
+    yes = Response(source_event_id="dave", decision=Decision.APPROVE)
     dave = Actor("slack", "U-DAVE", "Dave")
     assert (await bot.questions.answer(work.number, 2, yes, dave)).accepted
-    verdict = await carol.questions.answer(
-        work.number, 2, Response(source_event_id="c", decision=True), await carol.actor()
-    )
+    second = Response(source_event_id="c", decision=Decision.APPROVE)
+    verdict = await carol.questions.answer(work.number, 2, second, await carol.actor())
     assert verdict.job_status is Status.RESUMED
     last = await make.running(work.number)
     assert await worker.settlement.outcome(last, Done({"ok": True})) is Status.COMPLETED
@@ -175,7 +174,8 @@ async def test_decisions_stay_supported_by_their_votes(
     plain = await make.asked(QUESTION)
 
     async def decide(rt: Runtime, job: int, yes: bool, why: str | None = None) -> None:
-        response = Response(source_event_id=f"{id(rt)}{yes}", decision=yes, reason=why)
+        decision = Decision.APPROVE if yes else Decision.DENY
+        response = Response(source_event_id=f"{id(rt)}{yes}", decision=decision, reason=why)
         assert (await rt.questions.answer(job, 1, response, await rt.actor())).accepted
 
     await decide(carol, decided.number, True, "fine")

@@ -7,6 +7,7 @@ from psycopg import sql
 from draftsman.database import migrate
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import open_runtime, wire
 from draftsman.settings import Settings, settings_model
@@ -34,7 +35,7 @@ async def test_an_owner_without_superuser_rights_can_migrate_and_run_jobs(
         programs = wire(rt.settings, rt.db, False)
         work = await Factory(programs, owner).asked(GATE)
         carol = programs.policy.resolve(Actor(Source.CLI, "carol", "Carol"))
-        yes = Response(source_event_id="c", decision=True)
+        yes = Response(source_event_id="c", decision=Decision.APPROVE)
         verdict = await programs.questions.answer(work.number, 1, yes, carol)
         assert verdict.job_status is Status.RESUMED
         await rt.people.save(roles.people())

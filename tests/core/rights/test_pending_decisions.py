@@ -14,6 +14,7 @@ from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import jobs as job_store
 from draftsman.questions.answer import Verdict
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
@@ -29,8 +30,9 @@ async def test_a_worker_applies_the_decisions_of_people_as_they_are(
     denied, canceled, own = [(await make.asked(GATE)).number for _ in range(3)]
     carol, olga, worker = [await as_role(name) for name in ("carol", "olga", "worker")]
     held: list[object] = []
-    for number, yes in ((gate, True), (denied, False), (own, True)):
-        response = Response(source_event_id=f"tui:{number}", decision=yes, reason="r")
+    yes = Decision.APPROVE
+    for number, decision in ((gate, yes), (denied, Decision.DENY), (own, yes)):
+        response = Response(source_event_id=f"tui:{number}", decision=decision, reason="r")
         held.append(
             await carol.pending_decisions.answer(number, 1, response, await carol.actor(), 5.0)
         )
@@ -60,7 +62,7 @@ async def test_a_worker_applies_the_decisions_of_people_as_they_are(
         """Answer otherwise than the decision that the transaction applies."""
         assert await store.take(conn, decisions[1].id, early=False)
         actor = forger.policy.resolve(decisions[1].actor)
-        other = Response(source_event_id=decisions[1].source_event_id, decision=True)
+        other = Response(source_event_id=decisions[1].source_event_id, decision=Decision.APPROVE)
         await forger.questions.record(conn, denied, 1, other, actor)
 
     with pytest.raises(Refused, match="cannot answer as"):
@@ -83,7 +85,7 @@ async def test_a_decision_gives_the_rights_of_its_person_and_no_others(
     gate, other, late = [(await make.asked(GATE)).number for _ in range(3)]
     carol, olga = [await as_role(name) for name in ("carol", "olga")]
     actor = await carol.actor()
-    yes = Response(source_event_id="yes", decision=True)
+    yes = Response(source_event_id="yes", decision=Decision.APPROVE)
     held = await carol.pending_decisions.answer(gate, 1, yes, actor, 5.0)
     assert isinstance(held, PendingDecision)
 
@@ -114,7 +116,7 @@ async def test_a_decision_gives_the_rights_of_its_person_and_no_others(
     assert await hold("yes", 1, {"decision": False}) is None, "the event of another person"
     assert await hold("reason", None, {"reason": 5}) is not None
     assert await hold("key", 1, {"unknown": 1}) is not None
-    no = Response(source_event_id="no", decision=False)
+    no = Response(source_event_id="no", decision=Decision.DENY)
     await carol.pending_decisions.answer(late, 1, no, actor, 5.0)
     await clock.forward(5)
     worker = await as_role("worker")

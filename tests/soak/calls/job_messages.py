@@ -18,6 +18,9 @@ CALLS: Final[dict[str, Call]] = {
     "control.send_message: to a finished job": Call(
         lambda conn: control.send_message(conn, MIDDLE, ANNA, "new", "a text")
     ),
+    "control.message_of_event": Call(
+        lambda conn: control.message_of_event(conn, ANNA, "new"),
+    ),
     "control.messages_of_job": Call(lambda conn: control.messages_of_job(conn, MIDDLE)),
     "control.messages_of_job: none": Call(lambda conn: control.messages_of_job(conn, MISSING)),
     "control.hand_messages": Call(lambda conn: control.hand_messages(conn, RUN, [1, 2])),

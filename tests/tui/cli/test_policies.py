@@ -9,6 +9,7 @@ from typing import Any
 from draftsman.agent_runs.evidence.statement import parse_envelope, parse_payload
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.repos.repo_profile import profile
 from draftsman.runtime import Runtime
@@ -46,7 +47,7 @@ def published(repo: Path) -> str:
 
 async def approve(rt: Runtime, number: int, ordinal: int, actor: Actor) -> str:
     """Approve, and return the reason of a refusal."""
-    response = Response(source_event_id=f"{ordinal}:{actor.id}", decision=True)
+    response = Response(source_event_id=f"{ordinal}:{actor.id}", decision=Decision.APPROVE)
     return (await rt.questions.answer(number, ordinal, response, actor)).reason or ""
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from draftsman.deliveries.documents.plain import how_to_answer
 from draftsman.deliveries.question_text import missing_diff
 from draftsman.formats.invisible import one_line
 from draftsman.jobs.details.sections import questions as sections
-from draftsman.questions.question import OpenQuestion, Question, QuestionKind, asking_text
+from draftsman.questions.question import OpenQuestion, Question, asking_text
 from draftsman.questions.rights import responders_text
 from draftsman_tui.common.sections import indented, line_text, reader_at
 from draftsman_tui.terminal.output import styled
@@ -68,14 +69,7 @@ def _diff(question: Question, review: Review) -> Iterator[Text]:
 
 def answer_command(question: Question) -> Text:
     """Return the command that answers or decides a question."""
-    if question.kind is QuestionKind.APPROVAL:
-        return styled(
-            f"  draftsman approve {question.name}, or deny {question.name} --reason …", "cyan"
-        )
-    if not question.choices:
-        return styled(f"  draftsman answer {question.name} 'your answer'", "cyan")
-    free_text = ", or free text" if question.freeform_allowed else ""
-    return styled(f"  draftsman answer {question.name} NUMBER{free_text}", "cyan")
+    return styled(f"  {how_to_answer(question)}", "cyan")
 
 
 async def invoker_of(rt: Runtime, question: Question) -> str:

@@ -32,7 +32,8 @@ NOTES: Final = """\
 Options of requests (before or after TEXT): `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH`,
 `--mode=MODE`. `--` ends the options
 Quoted text is never an option: `{0} fix "--repo is read twice"`
-In the thread of a job {1}: `{2}ANSWER`, or for an approval `{2}approve` or `{2}deny REASON`
+In the thread of a job {1}: `{2}ANSWER`, or for an approval `{2}approve`, `{2}deny REASON` or
+`{2}request-changes TEXT`
 While a question there accepts text, a mention is its answer: use `{0}` for commands\
 """
 

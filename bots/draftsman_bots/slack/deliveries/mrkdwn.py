@@ -95,7 +95,17 @@ _HINTS: Final = {
 }
 """Wording of hints in chat, by the command that they name."""
 _TYPED: Final = frozenset(
-    {"retry", "answer", "approve", "deny", "cancel", "show", "list", "status"}
+    {
+        "retry",
+        "answer",
+        "approve",
+        "deny",
+        "request-changes",
+        "cancel",
+        "show",
+        "list",
+        "status",
+    }
 )
 """Commands with the same syntax in chat and in a terminal, without the program's name."""
 

@@ -88,6 +88,7 @@ JOB_ACTIONS: Final = {
 QUESTION_ACTIONS: Final = {
     Action.APPROVE: ids.APPROVE,
     Action.DENY: ids.DENY,
+    Action.REQUEST_CHANGES: ids.REQUEST_CHANGES,
     Action.ANSWER: ids.FREE,
     Action.ACKNOWLEDGE: ids.ACKNOWLEDGE,
     Action.SNOOZE: ids.SNOOZE,
@@ -274,7 +275,8 @@ class _Printer:
         if step.action is Action.RETRY:
             return ("press Retry",)
         is_approval = step.action is Action.APPROVE
-        verb = "approve or deny" if is_approval else "answer"
+        changes = ", request changes" if step.changes else ""
+        verb = f"approve{changes} or deny" if is_approval else "answer"
         how: Text = ("by replying",)
         if not self._replies:
             how = ("with ", Command(f"{BOT_NAME} {'approve' if is_approval else 'ANSWER'}"))

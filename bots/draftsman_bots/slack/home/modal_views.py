@@ -124,6 +124,13 @@ def deny_reason(job: int, question: int) -> View:
     return _question_modal(questions.deny, (job, question), REASON, ids.DENY_VIEW)
 
 
+def wanted_changes(job: int, question: int) -> View:
+    """Return the modal for what to change; a line `FILE:LINE=TEXT` is a comment."""
+    return _question_modal(
+        questions.request_changes, (job, question), TEXT, ids.REQUEST_CHANGES_VIEW
+    )
+
+
 def _question_modal(
     action: Action[questions.QuestionRow, ..., Any],
     row: questions.QuestionRow,
@@ -132,7 +139,7 @@ def _question_modal(
     text: str = "",
 ) -> View:
     name = question_name(*row)
-    verb = action.name.capitalize()
+    verb = action.name.capitalize().replace("-", " ")
     optional = action.takes.usage.startswith("[")
     label = action.takes.prompt.format(name)
     field = _input(block, label, truncate(text, MAX_INPUT), optional=optional, multiline=True)

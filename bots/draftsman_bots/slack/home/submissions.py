@@ -58,6 +58,8 @@ async def on_submission(ctx: BotContext, view: ViewSubmission) -> dict[str, str]
             return await _submit(ctx, view, questions.answer, modal_views.TEXT)
         if view.callback == ids.DENY_VIEW:
             return await _submit(ctx, view, questions.deny, modal_views.REASON)
+        if view.callback == ids.REQUEST_CHANGES_VIEW:
+            return await _submit(ctx, view, questions.request_changes, modal_views.TEXT)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
@@ -94,13 +96,13 @@ async def _submit(
     action: Action[questions.QuestionRow, ..., Any],
     block: str,
 ) -> dict[str, str]:
-    """Submit an answer, or the reason of a denial; return why it does not count."""
+    """Submit an answer, the reason of a denial or what to change; return why it does not count."""
     ref = ids.parse_answer(view.metadata)
     if ref is None:
         return {block: "This question is no longer active."}
     text = view.values.get(block, "").strip()
-    if action is questions.answer and not text:
-        return {block: "Enter an answer."}
+    if not text and action is not questions.deny:
+        return {block: "Enter an answer." if action is questions.answer else "Say what to change."}
     conversation = SlackConversation(ctx, view.user)
     reply = await press(conversation, action, (ref.job, ref.question), text, view.key)
     if reply.kind is ReplyKind.ANSWERED:

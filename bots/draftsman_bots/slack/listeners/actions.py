@@ -91,7 +91,7 @@ async def on_options(ctx: BotContext, request: OptionsRequest) -> list[dict[str,
 async def _route(ctx: BotContext, click: BlockAction) -> Reply | None:
     """Take the action of a control, or open its modal; return the reply."""
     match click.kind, parse_ref(click):
-        case ((ids.DENY | ids.FREE), AnswerValue() as ref):
+        case ((ids.DENY | ids.REQUEST_CHANGES | ids.FREE), AnswerValue() as ref):
             _open_question(ctx, click, ref)
         case ids.NEW_JOB, _:
             job_requests.open_new_job(ctx, click)
@@ -137,6 +137,8 @@ def _open_question(ctx: BotContext, click: BlockAction, ref: AnswerValue) -> Non
     ctx.background.spawn(recognize(ctx, click.user))  # the modal does not say where it was opened
     if click.kind == ids.DENY:
         view = modal_views.deny_reason(ref.job, ref.question)
+    elif click.kind == ids.REQUEST_CHANGES:
+        view = modal_views.wanted_changes(ref.job, ref.question)
     else:
         text = ctx.background.draft((click.user.account(*ctx.company), ref.job, ref.question))
         view = modal_views.free_text(ref.job, ref.question, text)

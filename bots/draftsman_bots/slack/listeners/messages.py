@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.target import parse as parse_target
 from draftsman.ids import job_name
-from draftsman_bots.conversation.parser import DECISIONS, ParsedText, parse_slack
+from draftsman_bots.conversation.answers import VERBS
+from draftsman_bots.conversation.parser import ParsedText, parse_slack
 from draftsman_bots.conversation.requests import MODES, JobRequest
 from draftsman_bots.conversation.resolution import Outcome, Resolved
 from draftsman_bots.slack.commands.text_dispatch import dispatch_text, duplicate_reply
@@ -147,7 +148,7 @@ async def _in_thread(ctx: BotContext, message: MessageEvent, found: ThreadText) 
     """Handle a text that is no command of the thread's job."""
     reply = await thread_replies.reply_to(ctx, message, found)
     parsed = found.parsed
-    if parsed.verb and parsed.doubtful and parsed.verb not in DECISIONS:
+    if parsed.verb and parsed.doubtful and parsed.verb not in VERBS:
         names = [question.name for question in found.resolved.questions]
         return _with_command(ctx, message, reply, names)
     return reply

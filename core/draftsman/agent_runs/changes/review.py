@@ -9,7 +9,13 @@ from typing import Final
 from draftsman.agent_runs.changes.diff import diffstat
 from draftsman.agent_runs.changes.interdiff import interdiff
 from draftsman.questions.answer import Answer
-from draftsman.questions.question import POLICY_KEY, Question, QuestionKind
+from draftsman.questions.question import (
+    CHANGES_REQUESTED,
+    POLICY_KEY,
+    Decision,
+    Question,
+    QuestionKind,
+)
 
 PERMISSION: Final = "permission:"
 """Prefix of the keys of permission requests, which are allowed or denied."""
@@ -18,17 +24,17 @@ ALLOWED: Final = ("allow once", "allow for this job")
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The patch of a question and, if one was approved before, the difference from that approval.
+    """The patch of a question and, if one was reviewed before, the difference from that question.
 
     None: the job has no patch for this question.
     """
 
     patch: str | None
     since: str | None = None
-    """Name of the last approved question."""
+    """Name of the last reviewed question."""
     since_patch: str = ""
     renewed: tuple[str, ...] = ()
-    """Other differences from that approval: `new base commit`, `new policy`."""
+    """Other differences from that question: `new base commit`, `new policy`."""
 
     @property
     def summary(self) -> str:
@@ -44,22 +50,23 @@ class Review:
         return "; ".join(changes)
 
 
-def last_approved(
+def last_reviewed(
     questions: Sequence[Question], ordinal: int, answers: Sequence[Answer] = ()
 ) -> Question | None:
-    """Return the last approval or permission request before this question that was approved.
+    """Return the last approval before this question that was approved, or had changes requested.
 
-    Answers to other questions, as for more budget, approve no changes. An approval that was
-    superseded since, because the work changed, is known by its votes in `answers`.
+    Also a permission request that was allowed. Answers to other questions, as for more budget,
+    review no changes. An approval that was superseded since, because the work changed, is known by
+    its votes in `answers`.
     """
     before = (item for item in reversed(questions) if item.ordinal < ordinal)
-    return next((item for item in before if _is_approved(item, answers)), None)
+    return next((item for item in before if _is_reviewed(item, answers)), None)
 
 
-def review_since(approved: Question, question: Question, before: str, patch: str) -> Review:
-    """Return the changes of a question, and the difference from those that were approved."""
-    since = difference(approved, question, before, patch)
-    return Review(patch, approved.name, since, renewals(approved, question))
+def review_since(reviewed: Question, question: Question, before: str, patch: str) -> Review:
+    """Return the changes of a question, and the difference from those that were reviewed."""
+    since = difference(reviewed, question, before, patch)
+    return Review(patch, reviewed.name, since, renewals(reviewed, question))
 
 
 def difference(earlier: Question, question: Question, before: str, after: str) -> str:
@@ -72,27 +79,28 @@ def difference(earlier: Question, question: Question, before: str, after: str) -
     return interdiff(before, after, same_base=len(bases) <= 1)
 
 
-def renewals(approved: Question, question: Question) -> tuple[str, ...]:
+def renewals(reviewed: Question, question: Question) -> tuple[str, ...]:
     """Return what differs between the actions of two approvals besides the patch."""
-    before = approved.approved_action or {}
+    before = reviewed.approved_action or {}
     now = question.approved_action or {}
     texts = (("on", "new base commit"), ("policy", "new policy"))
     return tuple(text for key, text in texts if before.get(key) != now.get(key))
 
 
-def _is_approved(question: Question, answers: Sequence[Answer]) -> bool:
+def _is_reviewed(question: Question, answers: Sequence[Answer]) -> bool:
     resolution = question.resolution or {}
     outcome = resolution.get("outcome")
     if question.kind is QuestionKind.APPROVAL:
         votes = [
-            answer
+            answer.payload.get("decision")
             for answer in answers
-            if answer.question == question.ordinal
-            and answer.accepted
-            and answer.payload.get("decision") == "approve"
+            if answer.question == question.ordinal and answer.accepted
         ]
-        superseded = outcome == "superseded" and len(votes) >= question.quorum
-        return outcome == "approved" or superseded
+        was_reviewed = (
+            votes.count(Decision.APPROVE) >= question.quorum or Decision.REQUEST_CHANGES in votes
+        )
+        superseded = outcome == "superseded" and was_reviewed
+        return outcome in ("approved", CHANGES_REQUESTED) or superseded
     allowed = outcome == "answered" and resolution.get("value") in ALLOWED
     return allowed and question.key.startswith(PERMISSION)
 

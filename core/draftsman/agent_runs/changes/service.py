@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from draftsman.agent_runs.changes.diff import changed_files
-from draftsman.agent_runs.changes.review import Review, difference, last_approved, review_since
+from draftsman.agent_runs.changes.review import Review, difference, last_reviewed, review_since
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Refused
 from draftsman.ids import question_name
@@ -36,7 +36,7 @@ class Changes:
         await self._checkpoints.artifact(lease, PATCH, "patch", patch, counts)
 
     async def of_question(self, question: Question, most: int | None = None) -> Review:
-        """Return the changes of a question, compared with the last approved question of its job.
+        """Return the changes of a question, compared with the last reviewed question of its job.
 
         Without them where a patch is larger than `most` MiB.
         """
@@ -45,27 +45,36 @@ class Changes:
         async with self._db.connection() as conn:
             earlier_questions = await questions.of_job(conn, question.job)
             answers = await questions.answers(conn, question.job)
-            approved = last_approved(earlier_questions, question.ordinal, answers)
-            asked = [question] if approved is None else [question, approved]
+            reviewed = last_reviewed(earlier_questions, question.ordinal, answers)
+            asked = [question] if reviewed is None else [question, reviewed]
             patches = [await _patch(conn, item, most) for item in asked]
-        if approved is None or None in patches:
+        if reviewed is None or None in patches:
             return Review(patches[0])
         patch, before = (patch or "" for patch in patches)
-        return await asyncio.to_thread(review_since, approved, question, before, patch)
+        return await asyncio.to_thread(review_since, reviewed, question, before, patch)
+
+    async def patch_of(self, question: Question) -> str | None:
+        """Return the patch that people review with a question; None without one."""
+        async with self._db.connection() as conn:
+            return await self.patch_in(conn, question)
+
+    async def patch_in(self, conn: Connection, question: Question) -> str | None:
+        """Return the patch of a question, as `patch_of`, in a transaction of the caller."""
+        return await _patch(conn, question, None)
 
     async def between(self, question: Question, ordinal: int | None) -> tuple[str, str]:
         """Return the patch since another question of the job, and the name of that question.
 
-        None: the last approved question. Raises Refused without a patch of either.
+        None: the last reviewed question. Raises Refused without a patch of either.
         """
         async with self._db.connection() as conn:
             of_job = await questions.of_job(conn, question.job)
             if ordinal is None:
                 answers = await questions.answers(conn, question.job)
-                earlier = last_approved(of_job, question.ordinal, answers)
+                earlier = last_reviewed(of_job, question.ordinal, answers)
                 if earlier is None:
                     raise Refused(
-                        f"nothing was approved before {question.name}",
+                        f"nothing was reviewed before {question.name}",
                         hint=CommandHint("diff", question.name, lead="for all changes"),
                     )
             else:

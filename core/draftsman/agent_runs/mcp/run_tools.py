@@ -11,6 +11,8 @@ from draftsman.errors import DraftsmanError
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.ids import job_name, job_number
 from draftsman.questions.question import derived_key
+from draftsman.questions.review_comment import ReviewComment
+from draftsman.text import humanize
 
 Ask = Callable[..., Awaitable[dict[str, Any]]]
 """Sends a message of a program to the run, by its type and fields; raises ToolError."""
@@ -107,7 +109,8 @@ class RunTools:
     async def _approve(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         fields = question_fields(arguments)
         key = derived_key("approve", (fields["text"],))
-        return await self._send("approve", key=key, on_deny="continue", **fields)
+        ends = {"on_deny": "continue", "on_changes": "continue"}
+        return await self._send("approve", key=key, **ends, **fields)
 
     async def _progress(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         if arguments["done"] > arguments["total"]:
@@ -132,11 +135,13 @@ def question_fields(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def answer_result(reply: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Return an answer as data and as text."""
-    names = ("job", "outcome", "value", "text", "by", "reason")
+    names = ("job", "outcome", "value", "text", "by", "reason", "comments")
     data = {name: reply[name] for name in names if reply.get(name)}
     by = f" by {', '.join(data['by'])}" if data.get("by") else ""
-    answer = data.get("value") or data.get("text") or data.get("reason")
-    return data, f"{data['outcome']}{by}" + (f": {answer}" if answer else "")
+    comments = [str(ReviewComment(**comment)) for comment in data.get("comments", ())]
+    answer = data.get("value") or data.get("text") or data.get("reason") or ""
+    answer = "\n".join(filter(None, (answer, *comments)))
+    return data, f"{humanize(data['outcome'])}{by}" + (f": {answer}" if answer else "")
 
 
 # The tools of a run about jobs: its own and those that it submits.

@@ -28,7 +28,7 @@ from draftsman.errors import Failure
 from draftsman.questions import question_spec
 from draftsman.questions.permission_rules.command_pattern import plain_words
 from draftsman.questions.permission_rules.permission_rule import described, is_reworded
-from draftsman.questions.question import OnDeny, OnExpire, QuestionKind
+from draftsman.questions.question import OnChanges, OnDeny, OnExpire, QuestionKind
 
 MessageIds = Annotated[tuple[Id, ...], Field(max_length=200)] | None
 
@@ -130,6 +130,10 @@ class ApproveMessage(Model):
     on_deny: OnDeny = Field(
         OnDeny.FAIL, description="`fail` ends the job; `continue` sends the denial to the agent"
     )
+    on_changes: Literal["refuse", "continue"] = Field(
+        "refuse",
+        description="`continue` lets people also request changes, which the agent gets to make",
+    )
     expires_in: Seconds | None = Field(None, description="as for `ask`")
     on_expire: Literal["expire", "escalate"] = Field("expire", description="action on expiry")
     escalate_to: Id | None = Field(None, description="as for `ask`")
@@ -156,6 +160,7 @@ class ApproveMessage(Model):
             on_expire=OnExpire(self.on_expire),
             escalate_to=self.escalate_to,
             on_deny=self.on_deny,
+            on_changes=OnChanges(self.on_changes),
             action=self.action,
         )
 

@@ -56,16 +56,36 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
+class CommentBody(Model):
+    """A comment of a request for changes."""
+
+    path: str
+    line: int | None = Field(None, description="number in the new version; unset: the whole file")
+    text: str
+
+
 class AnswerBody(Model):
     """The outcome of a question."""
 
-    outcome: str = Field(description="`answered`, `approved`, `denied` or `expired`")
+    outcome: str = Field(
+        description="`answered`, `approved`, `denied`, `changes_requested` or `expired`"
+    )
     value: str | None = Field(None, description="the chosen value, or the default")
     text: str | None = Field(None, description="free text")
     by: tuple[str, ...] = Field((), description="the users who answered; empty if a rule answered")
     at: AwareDatetime | None = Field(None, description="time of the answer")
-    reason: str | None = Field(None, description="the reason for a denial")
+    reason: str | None = Field(None, description="the reason for a denial, or what to change")
+    comments: tuple[CommentBody, ...] = Field(
+        (), description="comments of a request for changes, on files and lines"
+    )
     question: str | None = Field(None, description="the text of the question, in `start` only")
+
+
+def comment_bodies(answer: Answered | NoAnswer) -> tuple[CommentBody, ...]:
+    """Return the comments of an answer."""
+    if isinstance(answer, NoAnswer):
+        return ()
+    return tuple(CommentBody.model_validate(item.as_json()) for item in answer.comments)
 
 
 class StepState(Model):
@@ -198,6 +218,7 @@ class AnswerMessage(AnswerBody):
             by=answer.by,
             at=answer.at,
             reason=answer.reason,
+            comments=comment_bodies(answer),
         )
 
 

@@ -20,6 +20,7 @@ from draftsman.agent_runs.protocol.protocol import (
     RequestBody,
     StartMessage,
     StepState,
+    comment_bodies,
 )
 from draftsman.agent_runs.request_text import shown_to_people
 from draftsman.jobs.job import Status
@@ -57,6 +58,7 @@ async def build_start_message(
             by=getattr(answer, "by", ()),
             at=getattr(answer, "at", None),
             reason=getattr(answer, "reason", None),
+            comments=comment_bodies(answer),
             question=question,
         )
         for key, (question, answer) in (await run.answered_questions()).items()

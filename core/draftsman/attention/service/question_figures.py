@@ -11,12 +11,12 @@ from typing import Final
 from draftsman.attention import store
 from draftsman.attention.figures import AttentionFigures, metrics_text, with_quiet_pings
 from draftsman.database.database import Database
-from draftsman.errors import DraftsmanError, NotPermitted, UsageError
+from draftsman.errors import DraftsmanError, UsageError
 from draftsman.people.actor import Actor
 from draftsman.people.hours import QuietHours
 from draftsman.people.policy import Policy
 from draftsman.questions.question import OpenQuestion
-from draftsman.questions.rights import check_response
+from draftsman.questions.rights import may_respond
 
 MAX_QUESTIONS: Final = 20_000
 """Questions of which figures are computed, the newest."""
@@ -78,8 +78,4 @@ class QuestionFigures:
     def may_answer(self, question: OpenQuestion, actor: Actor) -> bool:
         """Return whether a resolved actor may answer or decide an open question."""
         invoker = self._policy.requester(question.requester)
-        try:
-            check_response(self._policy, actor, question, invoker=invoker)
-        except NotPermitted:
-            return False
-        return True
+        return may_respond(self._policy, actor, question, invoker=invoker)

@@ -48,9 +48,9 @@ from draftsman.deliveries.message_text import (
     state_text,
 )
 from draftsman.deliveries.question_text import (
+    closed_spans,
     missing_diff,
     question_notes,
-    resolution_spans,
     title_before,
 )
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
@@ -190,6 +190,7 @@ def answer_step(question: Question) -> Step:
         question.name,
         choices=bool(question.choices),
         freeform=question.freeform_allowed,
+        changes=question.takes_changes,
     )
 
 
@@ -208,7 +209,8 @@ def question_choices(question: Question) -> tuple[Choice, ...]:
 def question_controls(question: Question) -> Iterator[Controls]:
     """Yield the controls of an open question, in groups."""
     if question.kind is QuestionKind.APPROVAL:
-        yield Controls((control(Action.APPROVE), control(Action.DENY)))
+        changes = (control(Action.REQUEST_CHANGES),) if question.takes_changes else ()
+        yield Controls((control(Action.APPROVE), *changes, control(Action.DENY)))
     else:
         controls = []
         if question.choices:
@@ -229,7 +231,7 @@ def question_controls(question: Question) -> Iterator[Controls]:
 def _closed(message: Message, question: Question) -> Iterator[Part]:
     """Yield the resolution of a question, without controls."""
     show = full_at(message)
-    yield Paragraph((f"{question.name} ", *resolution_spans(question)), LENGTH, show)
+    yield Paragraph(closed_spans(question), LENGTH, show)
     if title := title_before(question, message.subject.title):
         yield Note((f"{title} asked:",), show)
     yield Quote(question.text, QUESTION_LENGTH, show)

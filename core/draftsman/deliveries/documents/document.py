@@ -30,6 +30,7 @@ class Action(StrEnum):
 
     APPROVE = "approve"
     DENY = "deny"
+    REQUEST_CHANGES = "request_changes"
     CHOOSE = "choose"
     ANSWER = "answer"
     ACKNOWLEDGE = "acknowledge"
@@ -45,6 +46,7 @@ class Action(StrEnum):
 LABELS: Final = {
     Action.APPROVE: "Approve",
     Action.DENY: "Deny…",
+    Action.REQUEST_CHANGES: "Request changes…",
     Action.CHOOSE: "Choose an answer",
     Action.ANSWER: "Answer with text…",
     Action.ACKNOWLEDGE: "I'm on it",
@@ -119,6 +121,8 @@ class Step:
     """Of an answer: whether a choice can be named by its number."""
     freeform: bool = True
     """Of an answer: whether it may be any text."""
+    changes: bool = False
+    """Of a decision: whether changes can be requested, too."""
 
     @property
     def is_answer(self) -> bool:

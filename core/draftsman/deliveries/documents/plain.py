@@ -42,7 +42,9 @@ def command_of(step: Step) -> str:
     if not step.is_answer:
         return step.command
     if step.action is Action.APPROVE:
-        return f"draftsman approve {step.command}, or draftsman deny {step.command} --reason …"
+        name = step.command
+        changes = f", draftsman request-changes {name} TEXT" if step.changes else ""
+        return f"draftsman approve {name}{changes}, or draftsman deny {name} --reason …"
     if not step.choices:
         return f"draftsman answer {step.command} 'your answer'"
     free_text = ", or free text" if step.freeform else ""
@@ -55,8 +57,10 @@ def to_answer(step: Step, call: str, *, command: str = "{}", answer: str = "") -
     A `command` of a decision is written so, and an answer stands behind `answer`.
     """
     if step.action is Action.APPROVE:
-        approve, deny = (f"`{command.format(verb)}`" for verb in ("approve", "deny"))
-        return f"to answer, {call} {approve}, or {deny} and a reason"
+        verbs = ("approve", "request-changes", "deny")
+        approve, request, deny = (f"`{command.format(verb)}`" for verb in verbs)
+        changes = f", {request} and what to change" if step.changes else ""
+        return f"to answer, {call} {approve}{changes}, or {deny} and a reason"
     free = " or your own text" if step.freeform else ""
     what = f"the number of a choice{free}" if step.choices else "your answer"
     return f"to answer, {call} {answer}{what}"
@@ -86,7 +90,8 @@ def brief_text(message: Message, reply: str = "reply in this thread") -> Text:
 
     def step(step: Step) -> str:
         if step.action is Action.APPROVE:
-            return f"{reply}: approve, or deny with a reason"
+            changes = ", request changes with a text" if step.changes else ""
+            return f"{reply}: approve{changes}, or deny with a reason"
         return f"{reply}: your answer"
 
     lines = [*_lines(build_document(message), step, is_brief=True)]

@@ -46,6 +46,8 @@ class SentMessage:
     """False if the same event was sent before."""
     follow_up: str | None = None
     """The pull request on which a job that has finished is followed up; it has no number then."""
+    review: str | None = None
+    """The approval of its work of which it requests changes: `D-142/2`."""
 
     @property
     def when(self) -> str:
@@ -64,6 +66,9 @@ class SentMessage:
         """What became of the message."""
         if self.follow_up is not None:
             return f"has finished; a follow-up on {self.follow_up} gets it"
+        if self.review is not None:
+            name = job_name(self.number)
+            return f"sent to {name}: changes of {self.review} are requested, and {self.when}"
         return f"sent to {job_name(self.number)}: {self.when}"
 
     def __str__(self) -> str:

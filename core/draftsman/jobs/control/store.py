@@ -113,6 +113,13 @@ async def send_message(
     return stored_job, ordinal, is_new, is_equal
 
 
+async def message_of_event(conn: Connection, actor: Actor, event: str) -> int | None:
+    """Return the number of the message of an event of a channel; None without one."""
+    params = {"source": actor.channel, "event": event}
+    number: int | None = await scalar(conn, _Q["message_of_event"], params)
+    return number
+
+
 async def messages_of_job(conn: Connection, job: int) -> list[JobMessage]:
     """Return the messages of a job, oldest first."""
     return await fetch_all(conn, _Q["messages_of_job"], {"job": job}, JobMessage)

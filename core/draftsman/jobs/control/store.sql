@@ -103,6 +103,10 @@ SELECT message_job, message, is_new, is_equal FROM draftsman.send_message(
     %(job)s::bigint, %(source)s::draftsman.channel, %(sender_id)s::text, %(display_name)s::text,
     %(sender)s::text, %(event)s::text, %(text)s::text)
 
+-- name: message_of_event
+SELECT ordinal FROM draftsman.job_messages
+ WHERE source = %(source)s::draftsman.channel AND source_event_id = %(event)s
+
 -- name: messages_of_job
 SELECT job, ordinal, source, sender, sender_display_name, text, run, created_at, delivered_at
   FROM draftsman.job_messages

@@ -381,6 +381,11 @@ SELECT q.job, CASE WHEN q.resolution ->> 'by' IS NULL THEN 'decision_of_unknown_
              WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted
                AND a.payload ->> 'decision' = 'deny'
                AND q.resolution -> 'by' = jsonb_build_array(a.voter))
+       WHEN 'changes_requested' THEN q.on_changes <> 'refuse' AND EXISTS (
+            SELECT FROM draftsman.job_answers a
+             WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted
+               AND a.payload ->> 'decision' = 'request_changes'
+               AND q.resolution -> 'by' = jsonb_build_array(a.voter))
        END IS NOT TRUE
  LIMIT 100
 

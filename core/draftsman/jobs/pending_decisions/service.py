@@ -28,7 +28,7 @@ from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 from draftsman.questions import answer as reading
 from draftsman.questions.answer import Verdict, stored_reason
-from draftsman.questions.question import QuestionKind
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.questions.service.questions import Questions
 from draftsman.questions.store import questions as question_store
@@ -91,8 +91,8 @@ class PendingDecisions:
             payload, _ = reading.interpret(question, response)
             refused, voter = await self._questions.refusal(conn, locked, response, actor)
             votes = await question_store.votes(conn, job, ordinal)
-            repeated = question.kind is QuestionKind.APPROVAL and voter in votes
-            is_refused = refused is not None or (repeated and bool(response.decision))
+            repeated = response.decision is Decision.APPROVE and voter in votes
+            is_refused = refused is not None or repeated
             if (
                 window <= 0
                 or is_refused
@@ -100,7 +100,9 @@ class PendingDecisions:
                 or await question_store.previous_answer(conn, job, ordinal, event)
             ):
                 return await self._questions.record_all(conn, job, ordinal, response, actor)
-            fields = response.model_dump(exclude={"source_event_id"}, exclude_none=True)
+            fields = response.model_dump(
+                mode="json", exclude={"source_event_id"}, exclude_defaults=True, exclude_none=True
+            )
             held = await store.hold(
                 conn,
                 job,

@@ -19,14 +19,15 @@ from draftsman.questions import answer as reading
 from draftsman.questions import answer as refusals
 from draftsman.questions.answer import Answer, LockedQuestion, Verdict
 from draftsman.questions.question import (
+    Decision,
     IdenticalQuestion,
+    OnChanges,
     OpenQuestion,
     Question,
-    QuestionKind,
     QuestionStatus,
     Resolution,
 )
-from draftsman.questions.rights import check_response
+from draftsman.questions.rights import check_response, may_respond
 from draftsman.questions.service import approval_tokens
 from draftsman.questions.store import questions
 from draftsman.questions.store import questions as store
@@ -106,8 +107,12 @@ class Questions:
 
         Raises NotFound.
         """
-        fields = {"decision": response.decision, "text": response.text, "reason": response.reason}
-        payload = {name: value for name, value in fields.items() if value is not None}
+        payload = response.model_dump(
+            mode="json",
+            include={"decision", "text", "reason", "comments"},
+            exclude_none=True,
+            exclude_defaults=True,
+        )
 
         async def work(conn: Connection) -> None:
             question = (await self.lock(conn, job, ordinal)).question
@@ -171,13 +176,12 @@ class Questions:
         is_late = refused is None and not locked.takes_answers(held_until)
         if is_late:
             refused = refusals.closed_reason(question)
-        if refused is None and question.kind is QuestionKind.APPROVAL:
+        if refused is None and response.decision is not None:
             votes = await store.votes(conn, job, ordinal)
-            if response.decision and voter in votes:
+            if response.decision is Decision.APPROVE and voter in votes:
                 refused = refusals.repeated_vote_reason(voter)
             else:
-                denier = None if response.decision else voter
-                resolution = reading.tally(question, [*votes, voter], denier)
+                resolution = reading.tally(question, response.decision, voter, votes)
         if is_late and refused is not None:
             payload["late"] = True
         reason = None if refused is None else spans_text(refused)
@@ -196,6 +200,7 @@ class Questions:
             resolution,
             by=resolution.by or (voter,),
             reason=response.reason,
+            comments=response.comments,
             self_approved=resolution.outcome == "approved" and locked.invoker == voter,
         )
         status = await self._resolve(conn, question, resolution, actor)
@@ -292,6 +297,23 @@ class Questions:
         except NotPermitted as error:
             return refusals.permission_reason(error), voter
         return None, voter
+
+    async def open_review(
+        self, conn: Connection, job: int, actor: Actor, invoker: str
+    ) -> Question | None:
+        """Return the open approval of work that tells its agent what this person wants changed.
+
+        None also for a person who may not decide it; `invoker` requested the job.
+        """
+        requester = self._policy.requester(invoker)
+        for question in await store.of_job(conn, job):
+            if (
+                question.status is QuestionStatus.OPEN
+                and question.on_changes is OnChanges.TELL
+                and may_respond(self._policy, actor, question, invoker=requester)
+            ):
+                return question
+        return None
 
     async def lock_identical(
         self, conn: Connection, job: int, ordinal: int

@@ -2,8 +2,9 @@
 
 -- The run asks and parks: its questions, the waiting job and the parked run, in a single statement. A
 -- job with a cancel request settles as canceled instead. Asking a key again with another text or action
--- supersedes the previous question: old answers never carry over. The questions refer to the patch
--- that the run saved before. `alternative_to` is the place, from 1, of the first of several alternatives.
+-- supersedes the previous question: old answers never carry over. A request for changes that was told
+-- to the agent is the answer to no run, and stays. The questions refer to the patch that the run saved
+-- before. `alternative_to` is the place, from 1, of the first of several alternatives.
 -- name: ask
 WITH context AS MATERIALIZED (
     SELECT coalesce(max(ordinal), 0) AS asked,
@@ -25,7 +26,8 @@ WITH context AS MATERIALIZED (
      CROSS JOIN jsonb_to_recordset(%(questions)s::jsonb) AS i (
            place int, key text, kind draftsman.question_kind, text text, choices jsonb,
            freeform boolean, context text, approvers text[], quorum int,
-           on_expire draftsman.on_expire, "default" text, on_deny draftsman.on_deny, digest text,
+           on_expire draftsman.on_expire, "default" text, on_deny draftsman.on_deny,
+           on_changes draftsman.on_changes, digest text,
            action jsonb, expires_in float8, escalate_to text, critical boolean, is_permission boolean, ladder text,
            steps jsonb, owners text[], alternative_to int)
      WHERE NOT m.canceled
@@ -35,6 +37,7 @@ WITH context AS MATERIALIZED (
       FROM owned m
      WHERE q.job = m.number AND q.key IN (SELECT key FROM items)
        AND q.status IN ('answered', 'expired') AND NOT m.canceled
+       AND (q.on_changes <> 'tell' OR q.resolution ->> 'outcome' <> 'changes_requested')
 ), paused AS (
     UPDATE draftsman.job_runs r
        SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'parked' END::draftsman.run_status,
@@ -44,9 +47,9 @@ WITH context AS MATERIALIZED (
 ), asked AS (
     INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices,
            freeform_allowed, context_snippet, approvers, quorum, on_expire, default_value, on_deny,
-           digest, action, expires_at, is_permission, alternative_of)
+           on_changes, digest, action, expires_at, is_permission, alternative_of)
     SELECT m.number, i.ordinal, m.run_count, i.key, i.kind, i.text, i.choices, i.freeform, i.context,
-           i.approvers, i.quorum, i.on_expire, i."default", i.on_deny, i.digest, i.action,
+           i.approvers, i.quorum, i.on_expire, i."default", i.on_deny, i.on_changes, i.digest, i.action,
            draftsman.now() + make_interval(secs => i.expires_in), i.is_permission,
            m.asked + i.alternative_to
       FROM owned m

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from draftsman.agent_runs.changes.review import Review, last_approved, renewals
+from draftsman.agent_runs.changes.review import Review, last_reviewed, renewals
 from draftsman.questions.answer import Answer
 from draftsman.questions.question import BUDGET_KEY, Question, QuestionKind
 from draftsman_testing.channel.samples import question
@@ -72,13 +72,13 @@ def test_only_approvals_and_allowed_permission_requests_approve_changes() -> Non
         asked(8, key=BUDGET_KEY, resolution=answered | {"value": "4"}),
         asked(9),
     ]
-    found = [last_approved(asked_questions, item.ordinal) for item in asked_questions]
+    found = [last_reviewed(asked_questions, item.ordinal) for item in asked_questions]
     superseded = [
         asked(ordinal, **gate, quorum=2, resolution={"outcome": "superseded"})
         for ordinal in (1, 2, 3, 4)
     ]
     votes = [vote(1), vote(1), vote(2), vote(2, "deny"), vote(3), vote(3, accepted=False)]
-    last = last_approved(superseded, 4, votes)
+    last = last_reviewed(superseded, 4, votes)
     assert last is not None
     assert last.ordinal == 1
     assert [item and item.ordinal for item in found] == [None, 1, 1, 1, 4, 4, 4, 4, 4]

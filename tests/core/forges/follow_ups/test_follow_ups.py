@@ -10,6 +10,7 @@ import pytest
 from draftsman.deliveries.store import deliveries
 from draftsman.forges.follow_up import answer_marker
 from draftsman.jobs.job import Job, Status
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
@@ -102,7 +103,7 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
         [merge] = {job.number for job in merges} - set(earlier)
         await wait_for_question(rt, merge)
         assert world.head("main") != third, "not merged without an approval"
-        response = Response(source_event_id="1", decision=True)
+        response = Response(source_event_id="1", decision=Decision.APPROVE)
         assert (await rt.questions.answer(merge, 1, response, make.owner)).accepted
         assert (await wait_for_end(rt, merge)).status is S.COMPLETED
         await forge.step()

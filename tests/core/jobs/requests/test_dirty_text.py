@@ -10,6 +10,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Cancel, Done
 from draftsman.jobs.runs.service.checkpoints import ARTIFACT_LIMIT
 from draftsman.people.actor import Actor
+from draftsman.questions.question import Decision
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
@@ -84,7 +85,7 @@ async def test_a_decision_is_stored_with_clean_text(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     work = await make.asked(GATE)
-    response = Response(source_event_id=DIRTY, decision=False, reason=DIRTY)
+    response = Response(source_event_id=DIRTY, decision=Decision.DENY, reason=DIRTY)
     await rt.questions.answer(work.number, 1, response, owner)
     _, (answer,) = await rt.questions.of_job(work.number)
     assert (answer.source_event_id, answer.payload["reason"]) == (CLEAN, CLEAN)

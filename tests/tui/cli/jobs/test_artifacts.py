@@ -140,7 +140,7 @@ async def check_since(cli: Cli, number: int, patch: bytes) -> None:
     same = await cli("diff", f"D-{number}/1", "--since", f"D-{number}/1")
     assert (same.out, same.err) == ("", f"no changes since D-{number}/1\n")
     (await cli("diff", f"D-{number}/1", "--since-approval")).refused(
-        1, f"nothing was approved before D-{number}/1; for all changes: draftsman diff D-{number}/1"
+        1, f"nothing was reviewed before D-{number}/1; for all changes: draftsman diff D-{number}/1"
     )
     (await cli("diff", number, "--since", number)).refused(2, "--since requires a question")
     (await cli("diff", number, "--since", "D-999/1")).refused(3, "D-999")

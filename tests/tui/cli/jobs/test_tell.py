@@ -24,6 +24,7 @@ async def test_a_message_is_sent_once_for_its_key_and_shown(
     )
     keyed = ("tell", work.name, "--key", "k", "and test it", "--json")
     expected = {"number": work.number, "message": 2, "status": "running", "follow_up": None}
+    expected |= {"review": None}
     assert (await cli(*keyed)).json == expected | {"created": True}
     assert (await cli(*keyed)).json == expected | {"created": False}
     (await cli(*keyed[:4], "or not")).refused(

@@ -16,6 +16,7 @@ import pytest
 from draftsman.handlers import registry
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
@@ -193,7 +194,7 @@ async def test_people_answer_and_approve(client: Client, rt: Runtime, meta: Any)
         assert result["structuredContent"] == data
         asked = client.call("request_approval", question="Push?", action={"push": "x"})
         async with background(asked) as asking:
-            await answered(rt, decision=False, reason="not today")
+            await answered(rt, decision=Decision.DENY, reason="not today")
             result = await asking
     assert result["content"][0]["text"] == "denied by root: not today"
     assert result["structuredContent"]["outcome"] == "denied"

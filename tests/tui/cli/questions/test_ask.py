@@ -12,6 +12,7 @@ import pytest
 from draftsman.handlers import registry
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
@@ -67,10 +68,10 @@ async def test_an_approval_has_an_exit_code_for_each_decision(cli: Cli, rt: Runt
     asked = ("approve-action", "Push?", "--action", '{"push": "app:1"}')
     async with worker(rt):
         async with background(cli(*asked)) as asking:
-            await respond(rt, await newest(rt), decision=True)
+            await respond(rt, await newest(rt), decision=Decision.APPROVE)
             approved = await asking
         async with background(cli(*asked)) as asking:
-            await respond(rt, await newest(rt), decision=False, reason="not today")
+            await respond(rt, await newest(rt), decision=Decision.DENY, reason="not today")
             denied = await asking
     assert (approved.code, approved.out) == (0, "")
     assert denied.code == 1

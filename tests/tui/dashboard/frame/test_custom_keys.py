@@ -27,7 +27,7 @@ HIDES = {"redeliver", "next-match", "previous-match"}
     ],
 )
 def test_key_spellings(name: str, keys: str, expected: str) -> None:
-    others = {"why": "W"} if "w" in keys else {}
+    others = {"why": "E"} if "w" in keys else {}
     assert keymap(DashboardSettings(keys={name: keys, **others}))[name] == expected
 
 

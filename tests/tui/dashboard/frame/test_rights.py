@@ -13,6 +13,7 @@ from draftsman.jobs.job import Source
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Verb
+from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
@@ -33,14 +34,14 @@ REPO = Repo.at(parse("https://git.example/acme/pay"))
 BOARD = BoardConfig(board_id="a" * 24, name="Plans")
 
 
-def _yes(text: str | None = None, *, decision: bool | None = None) -> Response:
+def _yes(text: str | None = None, *, decision: Decision | None = None) -> Response:
     return Response(source_event_id="e", text=text, decision=decision)
 
 
 WRITES: Final[dict[Verb, Try]] = {
     Verb.SUBMIT: lambda rt, who: rt.submissions.submit(invocation(type="noop"), who),
     Verb.ANSWER: lambda rt, who: _answered(rt, 1, _yes("red"), who),
-    Verb.APPROVE: lambda rt, who: _answered(rt, 2, _yes(decision=True), who),
+    Verb.APPROVE: lambda rt, who: _answered(rt, 2, _yes(decision=Decision.APPROVE), who),
     Verb.TELL: lambda rt, who: rt.messages.send(3, who, "use the v2 API"),
     Verb.PAUSE: lambda rt, who: rt.job_control.pause(3, who, "r"),
     Verb.CANCEL: lambda rt, who: rt.job_control.cancel(3, who),

@@ -1,4 +1,4 @@
-"""The `answer`, `approve` and `deny` commands.
+"""The `answer`, `approve`, `deny` and `request-changes` commands.
 
 A question is named in full, `D-142/1`. On a terminal, a bare `D-142` shows its only open question
 and asks for confirmation; elsewhere it is refused, so that an answer cannot reach a later question.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.actions import questions as actions
-from draftsman.deliveries.question_text import missing_diff, resolution_text
+from draftsman.deliveries.question_text import closed_text, missing_diff
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
@@ -91,7 +91,7 @@ async def approve(
 ) -> None:
     """Approve a question that asks for approval."""
     if mint_token is None:
-        await _decide(app, question, actions.approve, reason, token)
+        await _decide(app, question, actions.approve, token, reason=reason or "")
         return
     async with app.runtime() as rt:
         row = await resolve_question(app, rt, question, "approve")
@@ -117,7 +117,50 @@ async def deny(app: App, question: QuestionRef, reason: str | None, token: str |
 
     A single denial decides. The question determines whether the job then fails or continues.
     """
-    await _decide(app, question, actions.deny, reason, token)
+    await _decide(app, question, actions.deny, token, reason=reason or "")
+
+
+@command(
+    "request-changes",
+    section="Questions",
+    examples=(
+        "draftsman request-changes D-142/1 'use the v2 API'",
+        "draftsman request-changes D-142/1 --comment src/api.py:12='handle None'",
+        "draftsman request-changes D-142/1 --comment a.py='split it' --comment b.py:3='no'",
+        "draftsman request-changes D-142/1 - < review.md",
+    ),
+    does=(actions.request_changes,),
+)
+@click.argument("question", type=params.QUESTION)
+@click.argument("text", nargs=-1, type=params.TEXT)
+@click.option(
+    "--comment",
+    "comments",
+    multiple=True,
+    type=params.TEXT,
+    metavar="FILE[:LINE]=TEXT",
+    help="Comment on a changed file, or on a line that its diff shows; may be repeated.",
+)
+@click.option(
+    "--token", type=params.TEXT_OR_STDIN, help="Decide with a token; - reads it from stdin."
+)
+async def request_changes(
+    app: App,
+    question: QuestionRef,
+    text: tuple[str, ...],
+    comments: tuple[str, ...],
+    token: str | None,
+) -> None:
+    """Request changes of the work that an approval is about.
+
+    Its agent gets TEXT and the comments as its next turn, and you are asked again about the new
+    work; - reads TEXT from stdin, and a line of it that is FILE:LINE=TEXT is a comment. Not for
+    an approval without an agent that would make the changes.
+    """
+    typed = params.read_stdin().strip() if text == ("-",) else " ".join(text)
+    if not typed and not comments and app.out.interactive:
+        typed = prompts.prompt(actions.request_changes.takes.prompt.format("the work")).strip()
+    await _decide(app, question, actions.request_changes, token, text=typed, comments=comments)
 
 
 async def resolve_question(
@@ -163,15 +206,15 @@ async def _decide(
     app: App,
     question: QuestionRef,
     action: Action[actions.QuestionRow, ..., Any],
-    reason: str | None,
     token: str | None,
+    **arguments: Any,
 ) -> None:
     if token is not None and question[1] is None:
         raise UsageError("--token requires a full question name, e.g. D-142/1")
     async with app.runtime() as rt:
         row = await resolve_question(app, rt, question, action.name)
         secret = token.strip() if token else None
-        await act(app, rt, action, row, reason=reason or "", token=secret)
+        await act(app, rt, action, row, token=secret, **arguments)
 
 
 async def _prompt(app: App, rt: Runtime, question: Question, *, only: bool) -> None:
@@ -196,6 +239,7 @@ MAX_LINE: Final = 65536
 """Bytes of a line that are read at a time."""
 YES: Final = ("y", "yes", "approve")
 NO: Final = ("n", "no", "deny")
+CHANGES: Final = ("r", "request changes", "request-changes")
 
 
 class QuestionPrompter:
@@ -244,10 +288,16 @@ class QuestionPrompter:
         row = (question.job, question.ordinal)
         if question.kind is not QuestionKind.APPROVAL:
             return await actions.answer(call, row, text)
-        if text.lower() not in (*YES, *NO):
-            raise UsageError(f"{text[:60]!r}: enter y to approve, n to deny, d for the diff")
+        changes = CHANGES if question.takes_changes else ()
+        if text.lower() not in (*YES, *NO, *changes):
+            known = ["y to approve", "n to deny", "d for the diff"]
+            known[2:2] = ["r to request changes"] if changes else []
+            raise UsageError(f"{text[:60]!r}: enter {', '.join(known)}")
         if text.lower() in YES:
             return await actions.approve(call, row)
+        if text.lower() in changes:
+            wanted = await self._read(question, "What should change? (enter: not now) ")
+            return None if wanted is None else await actions.request_changes(call, row, wanted)
         reason = await self._read(question, "Reason (optional): ", optional=True)
         return None if reason is None else await actions.deny(call, row, reason)
 
@@ -271,7 +321,7 @@ class QuestionPrompter:
                 self._app.out.print_stderr(answer_command(question))
                 return None
             current = closing.result()
-            self._app.out.info(f"\n{current.name} {resolution_text(current)}")
+            self._app.out.info(f"\n{closed_text(current)}")
             return None
         except asyncio.CancelledError:
             write_stderr("\n")  # the prompt has none
@@ -312,5 +362,6 @@ async def _read_line() -> str:
 def _prompt_text(question: Question) -> str:
     if question.kind is QuestionKind.APPROVAL:
         diff = "" if missing_diff(question) else "d: diff, "
-        return f"Approve {question.name}? y, n, {diff}enter: not now: "
+        changes = "r: request changes, " if question.takes_changes else ""
+        return f"Approve {question.name}? y, n, {changes}{diff}enter: not now: "
     return f"{actions.answer.takes.prompt.format(question.name)} (enter: not now): "

@@ -178,6 +178,10 @@ class DiffView(CursorList):
         """Return a reason with the comments and the accepted files."""
         return patches.review_text(self.patch, self.comments, sorted(self.accepted), reason)
 
+    def review_comments(self) -> list[str]:
+        """Return the comments as `FILE:LINE=TEXT`, or `FILE=TEXT`."""
+        return patches.review_comments(self.patch, self.comments)
+
     def action_move(self, by: int) -> None:
         self.move_to(self.cursor + by)
 

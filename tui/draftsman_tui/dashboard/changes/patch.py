@@ -212,6 +212,21 @@ def review_text(
     return "\n".join(lines)
 
 
+def review_comments(patch: Patch, comments: Mapping[int, str]) -> list[str]:
+    """Return comments, as for `review_text`, as `FILE:LINE=TEXT` or `FILE=TEXT`.
+
+    That on a removed line is one on its file: no line of the new version is meant.
+    """
+    texts = []
+    for line in sorted(comments, key=lambda line: _position(patch, line)):
+        file = patch.files[patch.file_of(line) if line >= 0 else -1 - line].name
+        new = patch.new[line] if line >= 0 else None
+        old = patch.old[line] if line >= 0 else None
+        removed = f"removed line {old}: " if old and not new else ""
+        texts.append(f"{file}{f':{new}' if new else ''}={removed}{comments[line]}")
+    return texts
+
+
 def _width(line: str) -> int:
     """Return the width of a line in cells, at most."""
     short = line[:MAX_LINE]

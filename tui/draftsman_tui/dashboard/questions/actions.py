@@ -1,4 +1,4 @@
-"""Question commands: answer, approve and deny."""
+"""Question commands: answer, approve, deny and request changes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ from draftsman.actions import questions as actions
 from draftsman.actions.action import Action
 from draftsman.actions.jobs import retry
 from draftsman.agent_runs.changes.review import Review
-from draftsman.deliveries.question_text import holder_text, resolution_text
+from draftsman.deliveries.question_text import closed_text, holder_text
 from draftsman.errors import DraftsmanError, Refused
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
-from draftsman.questions.question import Question, QuestionKind, QuestionStatus, asking_text
+from draftsman.questions.answer import no_changes
+from draftsman.questions.question import (
+    Decision,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+    asking_text,
+)
 from draftsman.runtime import Runtime
 from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.common.questions import REVIEW_MEBIBYTES, answerers, invoker_of
@@ -32,7 +39,7 @@ from draftsman_tui.dashboard.frame.perform import asked, call_of
 from draftsman_tui.dashboard.jobs.details.section_items import request_text
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
-from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
+from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog, ReviewVerdict
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext, QuestionDialog
 from draftsman_tui.terminal.results import result_text
 
@@ -77,13 +84,13 @@ async def answer(screen: BaseScreen, text: str) -> None:
 
 
 def _decision_command(
-    action: Action[actions.QuestionRow, ..., Any], decision: bool, *, keys: str, takes: str = ""
+    action: Action[actions.QuestionRow, ..., Any], decision: Decision, *, keys: str, takes: str = ""
 ) -> None:
-    """Declare the command that approves or denies, with the diff, or several after confirmation."""
+    """Declare the command of a decision, with the diff, or on several after confirmation."""
 
     async def run(screen: BaseScreen, text: str) -> None:
         if not await bulk_answers.apply(screen, decision, text):
-            await open_dialog(screen, await _approval(screen), text, decision=decision)
+            await open_dialog(screen, await _approval(screen, decision), text, decision=decision)
 
     dashboard_command(
         action.name,
@@ -95,8 +102,9 @@ def _decision_command(
     )(run)
 
 
-_decision_command(actions.approve, True, keys="y")
-_decision_command(actions.deny, False, keys="x", takes="REASON")
+_decision_command(actions.approve, Decision.APPROVE, keys="y")
+_decision_command(actions.deny, Decision.DENY, keys="x", takes="REASON")
+_decision_command(actions.request_changes, Decision.REQUEST_CHANGES, keys="W", takes="TEXT")
 
 
 @dashboard_command("undo", CommandGroup.QUESTIONS, keys="u", writes=True)
@@ -113,7 +121,7 @@ async def open_dialog(
     question: Question,
     text: str = "",
     *,
-    decision: bool | None = None,
+    decision: Decision | None = None,
     error: str = "",
     position: str = "",
     replaces: bool = False,
@@ -194,7 +202,7 @@ async def _review(screen: BaseScreen, question: Question) -> Review:
 
 
 def _submitter(screen: BaseScreen, question: Question) -> Submit:
-    """Return a function that submits an answer, or a decision with its reason.
+    """Return a function that submits an answer, or a decision with its text.
 
     One event id deduplicates its retries. It returns "" for an answer that can be undone, which
     the undo line describes.
@@ -202,13 +210,14 @@ def _submitter(screen: BaseScreen, question: Question) -> Submit:
     call = replace(call_of(screen, actions.answer), event=f"tui:{uuid4()}")
     row = (question.job, question.ordinal)
 
-    async def submit(typed: str | tuple[bool, str]) -> str:
+    async def submit(typed: str | ReviewVerdict) -> str:
         if isinstance(typed, str):
             submitted = actions.answer(call, row, typed)
-        elif typed[0]:
-            submitted = actions.approve(call, row, typed[1])
+        elif typed.decision is Decision.REQUEST_CHANGES:
+            submitted = actions.request_changes(call, row, typed.text, comments=typed.comments)
         else:
-            submitted = actions.deny(call, row, typed[1])
+            decide = bulk_answers.DECIDING[typed.decision]
+            submitted = decide(call, row, typed.text)
         try:
             result = await submitted
         except Refused:
@@ -248,10 +257,12 @@ async def _retry_with_answer(
     return f"{await retry(call_of(screen), question.job, with_answer=True)}, with your answer"
 
 
-async def _approval(screen: BaseScreen) -> Question:
+async def _approval(screen: BaseScreen, decision: Decision) -> Question:
     question = await question_of(screen)
     if question.kind is not QuestionKind.APPROVAL:
         raise Refused(f"{question.name} is a question, not an approval; press a to answer it")
+    if decision is Decision.REQUEST_CHANGES and not question.takes_changes:
+        raise no_changes(question)
     return question
 
 
@@ -307,7 +318,7 @@ async def closing_text(rt: Runtime, question: Question) -> str:
         if answer.accepted and answer.question == question.ordinal
     ]
     where = f" (in {sources[-1]})" if sources else ""
-    return f"{question.name} {resolution_text(question)}{where}"
+    return f"{closed_text(question)}{where}"
 
 
 async def _watch(screen: BaseScreen, dialog: QuestionDialog[Any]) -> None:

@@ -1,7 +1,9 @@
-"""Dialog to approve or deny an action, with its text and diff."""
+"""Dialog to decide an approval, with its text and diff."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -11,7 +13,7 @@ from textual.widgets import Input, Static
 
 from draftsman.agent_runs.changes.review import Review
 from draftsman.deliveries.action_text import action_text
-from draftsman.questions.question import Question
+from draftsman.questions.question import Decision, Question
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
 from draftsman_tui.dashboard.dialogs.base import Do, Heading, return_value, safe
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext, QuestionDialog
@@ -21,16 +23,26 @@ LOW: Final = 32
 """Rows of the screen below which an approval has no blank lines beside its diff."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReviewVerdict:
+    """A decision with its reason, or with what to change, and comments `FILE:LINE=TEXT`."""
+
+    decision: Decision
+    text: str
+    comments: Sequence[str] = ()
+
+
 class ApprovalDialog(QuestionDialog[Any]):
-    """Submits (approved, reason). Enter does not decide, and the two keys are far apart."""
+    """Submits a `ReviewVerdict`. Enter does not decide, and the keys are far apart."""
 
     VERB = "needs approval from"
     SHORT = " needs approval"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+a,y", "decide(True)", "Approve", id="approve-it"),
-        Binding("ctrl+x,n", "decide(False)", "Deny", id="deny-it"),
+        Binding("ctrl+a,y", "decide('approve')", "Approve", id="approve-it"),
+        Binding("ctrl+x,n", "decide('deny')", "Deny", id="deny-it"),
+        Binding("w", "decide('request_changes')", "Request changes", id="request-changes-of-it"),
         Binding("r", "reason", "Reason", id="reason"),
-        Binding("c", "since", "Since the last approval", id="since-approval"),
+        Binding("c", "since", "Since the last review", id="since-approval"),
     ]
 
     def __init__(
@@ -41,7 +53,7 @@ class ApprovalDialog(QuestionDialog[Any]):
         *,
         diff: str | None = None,
         review: Review | None = None,
-        decision: bool | None = None,
+        decision: Decision | None = None,
         reason: str = "",
     ) -> None:
         super().__init__(question, context, do)
@@ -51,15 +63,19 @@ class ApprovalDialog(QuestionDialog[Any]):
         self._diff = diff
         self._review = review
         self._since = False
-        """Whether only the changes since the last approval are shown."""
+        """Whether only the changes since the last review are shown."""
         self._no_diff_text = "diff not available" if diff is None else "no changes so far"
         self._decision = decision
         self._reason = reason
 
     @property
     def typed(self) -> str:
-        reason = self.query_one(".reason", Input).value.strip()
-        return reason if self._patch is None else self._patch.view.review_text(reason)
+        return self._said if self._patch is None else self._patch.view.review_text(self._said)
+
+    @property
+    def _said(self) -> str:
+        """The text of the line below the diff."""
+        return self.query_one(".reason", Input).value.strip()
 
     def compose(self) -> ComposeResult:
         question = self.question
@@ -79,6 +95,8 @@ class ApprovalDialog(QuestionDialog[Any]):
             if changes := self._changes_text():
                 yield Static(safe(changes), classes="hint changes")
             placeholder = "Reason (optional, recorded)"
+            if question.takes_changes:
+                placeholder = "Reason (optional, recorded), or what to change"
             classes = "reason used" if self._reason else "reason"
             yield Input(self._reason, placeholder=placeholder, classes=classes)
             yield Static(classes="error")
@@ -97,9 +115,18 @@ class ApprovalDialog(QuestionDialog[Any]):
         """Give the rows of a low screen to the diff."""
         self.query_one(".box").set_class(bool(self._patch and self._low), "low")
 
-    def action_decide(self, approved: bool) -> None:
-        if self._decision is None or approved is self._decision:
-            self.attempt((approved, self.typed))
+    def action_decide(self, verdict: str) -> None:
+        decision = Decision(verdict)
+        if self._decision not in (None, decision):
+            return
+        if decision is not Decision.REQUEST_CHANGES:
+            self.attempt(ReviewVerdict(decision, self.typed))
+        elif self.question.takes_changes:
+            comments = [] if self._patch is None else self._patch.view.review_comments()
+            if not self._said and not comments:
+                self.action_reason()
+                return
+            self.attempt(ReviewVerdict(decision, self._said, comments))
 
     def action_reason(self) -> None:
         line = self.query_one(".reason", Input)
@@ -112,7 +139,7 @@ class ApprovalDialog(QuestionDialog[Any]):
             self.dismiss(None)
 
     def action_since(self) -> None:
-        """Switch between all changes and those since the last approval."""
+        """Switch between all changes and those since the last review."""
         if self._patch is None or self._review is None or not self._review.since_patch:
             return
         self._since = not self._since
@@ -138,8 +165,11 @@ class ApprovalDialog(QuestionDialog[Any]):
 
     def key_hints(self) -> str:
         if self.is_typing:
-            return self.hints("enter: done, then y or n")
-        keys = {True: "y: approve", False: "n: deny"}
+            deciding = "y, w or n" if self.question.takes_changes else "y or n"
+            return self.hints(f"enter: done, then {deciding}")
+        keys = {Decision.APPROVE: "y: approve", Decision.DENY: "n: deny"}
+        if self.question.takes_changes:
+            keys[Decision.REQUEST_CHANGES] = "w: request changes"
         hints = list(keys.values()) if self._decision is None else [keys[self._decision]]
         if self._patch is not None:
             hints.append(

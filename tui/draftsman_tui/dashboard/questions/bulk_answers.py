@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from draftsman.actions import questions as actions
 from draftsman.actions.action import MAX_NAMED, Action, listed
 from draftsman.deliveries.action_text import action_text
 from draftsman.errors import Refused
-from draftsman.questions.question import OpenQuestion, QuestionKind
+from draftsman.questions.answer import no_changes
+from draftsman.questions.question import Decision, OpenQuestion, QuestionKind
 from draftsman.text import first_line
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, PromptDialog
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
@@ -17,11 +18,18 @@ from draftsman_tui.dashboard.frame.perform import asked, call_of, perform_each
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
 
+DECIDING: Final[Mapping[Decision, Action[actions.QuestionRow, ..., Any]]] = {
+    Decision.APPROVE: actions.approve,
+    Decision.REQUEST_CHANGES: actions.request_changes,
+    Decision.DENY: actions.deny,
+}
+"""The actions of decisions."""
 
-async def apply(screen: BaseScreen, decision: bool | None, text: str) -> bool:
+
+async def apply(screen: BaseScreen, decision: Decision | None, text: str) -> bool:
     """Answer the questions of several selected rows; False for a single row.
 
-    `decision` approves or denies, None asks what to do. `text` is the answer or the reason. Raises
+    Without a `decision` on approvals, it is asked for. `text` is the answer or the reason. Raises
     Refused if the questions differ.
     """
     if len(screen.ids) < 2:
@@ -53,24 +61,32 @@ async def _answer(screen: BaseScreen, questions: Sequence[OpenQuestion], text: s
 
 
 async def _decide(
-    screen: BaseScreen, questions: Sequence[OpenQuestion], decision: bool | None, reason: str
+    screen: BaseScreen, questions: Sequence[OpenQuestion], decision: Decision | None, text: str
 ) -> None:
     count = len(questions)
+    refusing = [question for question in questions if not question.takes_changes]
     if decision is None:
-        choices = [(f"approve all {count}", True), (f"deny all {count}", False)]
+        choices = [
+            (f"{one.replace('_', ' ')}{' of' * (one is Decision.REQUEST_CHANGES)} all {count}", one)
+            for one in DECIDING
+            if one is not Decision.REQUEST_CHANGES or not refusing
+        ]
         decision = await screen.ask(ChoiceDialog(_list(questions), choices))
     if decision is None:
         return
-    if decision:
+    if decision is Decision.REQUEST_CHANGES and refusing:
+        raise no_changes(refusing[0])
+    action = DECIDING[decision]
+    if decision is Decision.APPROVE:
         note = f"{_list(questions)}\n\nThe diffs are not shown; press A to review them in turn."
         if await asked(screen, f"Approve {count} requests?", note):
-            await _submit(screen, questions, actions.approve, reason)
+            await _submit(screen, questions, action, text)
         return
-    if not reason:
-        prompt = PromptDialog(f"Reason to deny {count} requests?", actions.deny.takes.example)
-        reason = await screen.ask(prompt) or ""
-    if reason:
-        await _submit(screen, questions, actions.deny, reason)
+    if not text:
+        asks = f"{action.takes.prompt.format(f'{count} requests').rstrip('?')}?"
+        text = await screen.ask(PromptDialog(asks, action.takes.example)) or ""
+    if text:
+        await _submit(screen, questions, action, text)
 
 
 async def _submit(

@@ -25,17 +25,22 @@ from draftsman.jobs.runs.store import jobs
 from draftsman.jobs.runs.store.jobs import LockedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
+from draftsman.questions.question import Decision
+from draftsman.questions.response import build_response
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import FileRef
+    from draftsman.questions.question import Question
+    from draftsman.questions.service.questions import Questions
 
 
 class JobMessages:
     """Messages of people to jobs."""
 
-    def __init__(self, db: Database, policy: Policy) -> None:
+    def __init__(self, db: Database, policy: Policy, questions: Questions) -> None:
         self._db = db
         self._policy = policy
+        self._questions = questions
 
     async def send(
         self,
@@ -49,12 +54,12 @@ class JobMessages:
     ) -> SentMessage:
         """Store a message; the agent gets it between two turns, or with the next run.
 
-        A finished job with an open pull request is followed up with the message. `event` identifies
-        the message in its channel, and `key` among those of its job: each is a
+        While an approval of its work is open, that of a person who may decide it is a request for
+        changes. A finished job with an open pull request is followed up with the message.
+        `event` identifies the message in its channel, and `key` among those of its job: each is a
         single message. Its `attachments` are files in the channel of the actor. Raises NotFound,
-        NotPermitted, UsageError for its text, IdempotencyConflict
-        for a key of another text, and Refused for a job that has finished, runs no agent or has too
-        many messages.
+        NotPermitted, UsageError for its text, IdempotencyConflict for a key of another text, and
+        Refused for a job that has finished, runs no agent or has too many messages.
         """
         actor = self._policy.resolve(actor)
         text = check_text(text)
@@ -62,8 +67,10 @@ class JobMessages:
             event = str(new_id()) if key is None else f"tell:{job}:{key}"
 
         async def work(conn: Connection) -> SentMessage:
-            locked = await self._lock(conn, job, actor)
+            locked, review = await self._lock(conn, job, actor)
             name = job_name(job)
+            if review is not None:
+                return await self._request_changes(conn, review, actor, event, text, attachments)
             sent = await store.send_message(conn, job, actor, event, text)
             if sent is None:
                 url = await forges.request(conn, job, actor, event, text)
@@ -93,18 +100,25 @@ class JobMessages:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> None:
-            locked = await self._lock(conn, job, actor)
+            locked, _ = await self._lock(conn, job, actor)
             if locked.status in TERMINAL and not await forges.is_open(conn, job):
                 raise _finished(locked)
 
         await self._db.run_transaction(work)
 
-    async def _lock(self, conn: Connection, job: int, actor: Actor) -> LockedJob:
-        """Lock a job that takes messages of this person; raises as `send`."""
+    async def _lock(
+        self, conn: Connection, job: int, actor: Actor
+    ) -> tuple[LockedJob, Question | None]:
+        """Lock a job that takes messages of this person; raises as `send`.
+
+        Also return the open approval of its work that the person may decide.
+        """
         locked = await jobs.lock_to_cancel(conn, job)
         if locked is None:
             raise unknown_job(job)
-        self._policy.check(actor, Verb.TELL, invoker=locked.invoker_id)
+        review = await self._questions.open_review(conn, locked.number, actor, locked.invoker_id)
+        if review is None:
+            self._policy.check(actor, Verb.TELL, invoker=locked.invoker_id)
         if locked.type != AGENT_TYPE:
             raise Refused(
                 f"is a job of type {locked.type}, which has no agent to read a message; only"
@@ -113,7 +127,33 @@ class JobMessages:
             )
         if locked.canceling and locked.status is Status.RUNNING:
             raise Refused("is being canceled, and takes no more messages", subject=job_name(job))
-        return locked
+        return locked, review
+
+    async def _request_changes(
+        self,
+        conn: Connection,
+        review: Question,
+        actor: Actor,
+        event: str,
+        text: str,
+        attachments: Sequence[FileRef],
+    ) -> SentMessage:
+        """Request changes of the work of an approval, whose agent gets the text; once an event."""
+        job = review.job
+        created = await store.message_of_event(conn, actor, event) is None
+        if created:
+            decision = Decision.REQUEST_CHANGES
+            response = build_response(event, review.name, decision=decision, reason=text)
+            verdict = await self._questions.record(conn, job, review.ordinal, response, actor)
+            if not verdict.accepted:
+                raise Refused(verdict.reason or "the message was not sent", subject=review.name)
+        message = await store.message_of_event(conn, actor, event)
+        assert message is not None  # noqa: S101 - the database tells the agent
+        if created and attachments:
+            await files.add(conn, job, actor, attachments, message)
+        return SentMessage(
+            job, message, Status.RESUMED, created, review=review.name if created else None
+        )
 
     of_job = on_connection(store.messages_of_job)
 
