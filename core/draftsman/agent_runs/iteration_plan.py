@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agent_runs.agent_choice import choose_agent
+from draftsman.agent_runs.clones.clone_parts import CloneParts
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.commit_texts import job_fields
 from draftsman.agent_runs.iteration import Iteration
@@ -17,9 +19,24 @@ from draftsman.forges.follow_up import FollowedPull
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Mode
 from draftsman.jobs.reserved_names import Owner
-from draftsman.repos.repo_profile import LeftOut, SavedProfile
+from draftsman.repos.repo_profile import LeftOut, RepoProfile, SavedProfile
+from draftsman.settings import Settings
 from draftsman.settings.agents import AgentSettings
 from draftsman.settings.git import GitSettings
+
+
+def open_source(settings: Settings, location: str) -> RepoSource:
+    """Return the source at a path or URL, with the token of its forge."""
+    return RepoSource.of(location, settings.http, git_login_of(settings, location))
+
+
+def parts_of(settings: Settings, profile: RepoProfile | None) -> CloneParts:
+    """Return what clones have by a profile, besides the files of their commits."""
+    if profile is None:
+        return CloneParts()
+    opens = partial(open_source, settings) if profile.submodules else None
+    return CloneParts(profile.lfs, opens)
+
 
 BASE: Final = "agent:base"
 """Step that pins the base commit."""
@@ -54,9 +71,12 @@ class IterationPlan:
     @property
     def source(self) -> RepoSource:
         """The source of the repository; raises Failure `not_a_repository`."""
-        settings = self.run.settings
-        location = self.repository.source
-        return RepoSource.of(location, settings.http, git_login_of(settings, location))
+        return open_source(self.run.settings, self.repository.source)
+
+    @property
+    def parts(self) -> CloneParts:
+        """What clones have besides the files of their commits."""
+        return parts_of(self.run.settings, None if self.saved is None else self.saved.profile)
 
     @property
     def base_branch(self) -> str | None:

@@ -44,6 +44,7 @@ from draftsman.costs import budgets
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.worker_run import WorkerRun, to_answer
+from draftsman.jobs.details.job_details import INCOMPLETE
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.outcome import Outcome, Parked
 from draftsman.questions.answer import parse_amount
@@ -132,6 +133,7 @@ async def _prepare_workspace(plan: IterationPlan) -> Workspace:
         created_at=run.job.created_at,
         branch=branch,
         quotas=run.settings.quotas,
+        parts=plan.parts,
         includes_all=plan.left_out != "leave",
         included=None if branch.work else plan.checkpoint.get("included"),
         identity=CommitIdentity.of(plan.git, run.job.invoker_id),
@@ -168,8 +170,18 @@ async def _record_workspace(plan: IterationPlan, workspace: Workspace) -> RunSan
         await run.step(BRANCH, lambda _: workspace.branch, owner=Owner.WORKER)
         resolved = plan.repository.as_event(workspace.base_sha)
         await run.event("repo_resolved", resolved, Owner.WORKER)
+        await _say_what_is_missing(run, workspace)
     await run.event("sandbox_applied", sandbox.as_event(plan.agent.network), Owner.WORKER)
     return sandbox
+
+
+async def _say_what_is_missing(run: WorkerRun, workspace: Workspace) -> None:
+    """Tell people without which parts of the repository the job works."""
+    if not (parts := workspace.missing_parts):
+        return
+    await run.event(INCOMPLETE, {"parts": [part.as_json() for part in parts]}, Owner.WORKER)
+    text = f"{run.job.name} works without {'; and without '.join(part.text for part in parts)}"
+    await run.wait(run.services.outbox.notify, run.job.lease, INCOMPLETE, (), text)
 
 
 async def _open_session(

@@ -97,8 +97,7 @@ class CommitIdentity:
         ]
         return git_failure(
             f"{self.signing_key} of [git] signs no commits of {self.committer}:"
-            f" {'; '.join(reasons)[:300]}; correct it on this worker, and check it with draftsman"
-            " doctor",
+            f" {'; '.join(reasons)[:300]}; correct it on this worker",
             "signing",
         )
 

@@ -198,7 +198,9 @@ async def _validated(
     """Return the profile to save, the commit it was checked on, and the results."""
     from draftsman.agent_runs.validation.profile_check import inspect_repository, select_passing
 
-    async with inspect_repository(rt.settings, repo.remote_url, repo.default_branch) as inspection:
+    async with inspect_repository(
+        rt.settings, repo.remote_url, repo.default_branch, profile_from_file
+    ) as inspection:
         detected = inspection.detect_profile(path)
         profile = profile_from_file or detected
         if options["no_check"]:
@@ -325,7 +327,7 @@ async def check(app: App, name: str) -> None:
         if saved is None:
             raise UsageError(f"{location.name} has no profile; to add it: draftsman repos add")
         async with inspect_repository(
-            rt.settings, location.repo.remote_url, location.repo.default_branch
+            rt.settings, location.repo.remote_url, location.repo.default_branch, saved.profile
         ) as inspection:
             results = await inspection.check(saved.profile)
         access = await check_access(rt.settings, location.repo.remote_url)

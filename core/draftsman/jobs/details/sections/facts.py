@@ -29,6 +29,9 @@ def facts(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     if sandbox := details.sandbox:
         network = network_text(sandbox.get("network"), "with network", "no network")
         yield _fact("sandbox", f"{sandbox.get('mode')} · {network} · uid {sandbox.get('uid')}")
+    if incomplete := details.works_without:
+        for part in incomplete.get("parts", ()):
+            yield _fact("without", part.get("text"), Meaning.WARNING)
     if usage := sum_usage(run.usage for run in details.runs):
         yield _fact("usage", usage_lines(usage))
 
