@@ -46,6 +46,7 @@ from draftsman.agent_runs.clones.lfs import (
     commit_with_contents,
     filter_config,
     pointers_of,
+    prune,
     store_from_tree,
     store_in_tree,
     store_of,
@@ -349,8 +350,7 @@ class Workspace:
             quotas = quotas or QuotaSettings()
             for commit in {base_sha, work}:
                 await check_tree_size(mirror, commit, quotas)
-            of_source = {base_sha} if branch.work is None else {base_sha, branch.work}
-            await self._fetch_contents(of_source, work, quotas)
+            await self._fetch_contents({base_sha, *branch.parents}, work, quotas)
             await self._clone(work if restored else base_sha)
             await self._check_out_submodules(data_dir, quotas)
             if restored and bundle:
@@ -695,6 +695,7 @@ class Workspace:
                 self.sandbox.close()
         for submodule in self._submodules:
             await submodule.remove_ref()
+        await asyncio.to_thread(prune, store_of(self.mirror))
         refs = await git("for-each-ref", "--format=delete %(refname)", self.ref(), cwd=self.mirror)
         await git("update-ref", "--stdin", cwd=self.mirror, stdin=refs)
         await git("-c", "gc.auto=6700", "gc", "--auto", "--quiet", cwd=self.mirror)
@@ -871,7 +872,9 @@ class Workspace:
         """Create the clone, before the agent has access to it."""
         await init(self.path, f"-b{self.branch}", object_format=object_format(self.base_sha))
         config = self.path / ".git" / "config"
-        text = CLONE_CONFIG.format_map(COMMITTER) + (AGENT_CONFIG if self.parts.lfs else "")
+        text = CLONE_CONFIG.format_map(COMMITTER)
+        if self.parts.lfs and shutil.which("git-lfs"):
+            text += AGENT_CONFIG
         config.write_text(config.read_text() + text)
         refs = [f"+{self.ref('base')}:refs/heads/{self.branch}"]
         if work != self.base_sha:
