@@ -366,9 +366,13 @@ class Workspace:
 
         Raises Failure `no_sandbox` or `no_uid`.
         """
-        return replace(
-            self, sandbox=await open_run_sandbox(settings, repo=self.path, home=self.home)
-        )
+        sandbox = await open_run_sandbox(settings, repo=self.path, home=self.home)
+        await self._protect_submodules()
+        return replace(self, sandbox=sandbox)
+
+    async def _protect_submodules(self) -> None:
+        for submodule in self._submodules:
+            await asyncio.to_thread(submodule.protect)
 
     @property
     def path(self) -> Path:
@@ -482,6 +486,7 @@ class Workspace:
         left_out = LeftOut()
         while True:
             names = {*skipped, *left_out.unread, *left_out.refused}
+            names = {name for name in names if not _is_beyond_link(self.path, name)}
             excluded = [b":(exclude,top,literal)" + name for name in sorted(names)]
             paths = b"".join(path + b"\0" for path in (b":(top)", *excluded))
             options = (option, "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
@@ -575,6 +580,7 @@ class Workspace:
         await self._run_git("read-tree", "--reset", "-u", commit)
         if self.sandbox is not None and self.sandbox.uid is not None:
             await asyncio.to_thread(change_owner, self.path, self.sandbox.uid)
+            await self._protect_submodules()
 
     async def keep_tracked(self) -> None:
         """Let `undo_changes` restore the tracked files as they are now."""
@@ -911,6 +917,12 @@ def _fingerprint(root: Path, path: Path) -> str | None:
             return f"{mode & 0o100:o} {hashlib.file_digest(file, 'sha256').hexdigest()}"
     except OSError:
         return None
+
+
+def _is_beyond_link(root: Path, name: bytes) -> bool:
+    """Return whether a folder above a path is a link, which git refuses to exclude."""
+    folders = PurePosixPath(os.fsdecode(name)).parents
+    return any((root / folder).is_symlink() for folder in folders)
 
 
 def _has_files(folder: Path) -> bool:
