@@ -42,6 +42,8 @@ BASE: Final = "agent:base"
 """Step that pins the base commit."""
 BRANCH: Final = "agent:branch"
 """Step that pins the branch of the work."""
+CHANGES: Final = "agent:changes"
+"""Step that pins the commit with the changes of the requester: its signature may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class IterationPlan:
     """The base commit of earlier runs."""
     pinned_branch: str | None
     """The branch of earlier runs."""
+    pinned_changes: str | None
+    """The commit with changes of the requester that earlier runs wrote, as git stores it."""
     followed: FollowedPull | None
     """The pull request that the job follows up on, with its base branch on the forge now."""
 
@@ -149,6 +153,7 @@ async def plan_iteration(run: WorkerRun) -> IterationPlan:
         iteration=Iteration.latest(steps),
         pinned_base=steps[BASE].result if BASE in steps else None,
         pinned_branch=steps[BRANCH].result if BRANCH in steps else None,
+        pinned_changes=steps[CHANGES].result if CHANGES in steps else None,
         followed=await _followed_pull(run, repository.source),
     )
 

@@ -32,6 +32,7 @@ from draftsman.agent_runs.protocol.agent_messages import ResultMessage
 from draftsman.agent_runs.protocol.codec import encode
 from draftsman.agent_runs.protocol.protocol import StartMessage
 from draftsman.agent_runs.protocol.start_message import build_start_message, run_parameters
+from draftsman.agent_runs.requested_changes import commit_changes
 from draftsman.agent_runs.session.agent_gateway import open_gateway
 from draftsman.agent_runs.session.agent_session import AgentSession
 from draftsman.agent_runs.session.run_socket import serve_run_socket, socket_folder
@@ -118,13 +119,15 @@ async def _prepare_workspace(plan: IterationPlan) -> Workspace:
     """Clone the repository at the commit from which the iteration goes on."""
     run = plan.run
     branch = await continued_branch(plan)
+    changes = await commit_changes(plan)
+    base = plan.checkpoint.get("base_sha") or plan.pinned_base or plan.repository.ref
     return await Workspace.prepare(
         run.settings.data_dir,
         plan.source,
         job=run.job.number,
         run=run.job.run,
         tag=clone_tag(run.job.id),
-        base=plan.checkpoint.get("base_sha") or plan.pinned_base or plan.repository.ref,
+        base=base if changes is None else changes.id,
         bundle=plan.bundle,
         restored=not plan.sets_up_on_base,
         created_at=run.job.created_at,
@@ -135,6 +138,7 @@ async def _prepare_workspace(plan: IterationPlan) -> Workspace:
         included=None if branch.work else plan.checkpoint.get("included"),
         identity=CommitIdentity.of(plan.git, run.job.invoker_id),
         branches=JobBranches(plan.git.branch),
+        changes=changes,
     )
 
 

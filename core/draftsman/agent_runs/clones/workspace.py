@@ -27,7 +27,7 @@ from typing import Any, Final, Self
 
 from draftsman.agent_runs.clones import home_files
 from draftsman.agent_runs.clones.clone_parts import CloneParts, MissingPart, missing
-from draftsman.agent_runs.clones.commits import CommitIdentity, JobBranches
+from draftsman.agent_runs.clones.commits import ChangesCommit, CommitIdentity, JobBranches
 from draftsman.agent_runs.clones.git import (
     COMMITTER,
     MAX_LISTING,
@@ -269,6 +269,8 @@ class Workspace:
     read, as ordinary files."""
     _included: dict[bytes, str] = field(default_factory=dict, repr=False, compare=False)
     """What they have for that, also of earlier runs, with the reason."""
+    changes: ChangesCommit | None = None
+    """The base commit, if it has changes of the requester."""
     identity: CommitIdentity = field(default_factory=CommitIdentity)
     """Author, committer and key of its commits."""
     branches: JobBranches = field(default_factory=JobBranches)
@@ -303,6 +305,7 @@ class Workspace:
         quotas: QuotaSettings | None = None,
         includes_all: bool = False,
         included: Mapping[str, str] | None = None,
+        changes: ChangesCommit | None = None,
         identity: CommitIdentity | None = None,
         branches: JobBranches | None = None,
         parts: CloneParts | None = None,
@@ -336,6 +339,7 @@ class Workspace:
             own_branch=branch.name,
             parents=branch.parents,
             includes_all=includes_all,
+            changes=changes,
             parts=parts or CloneParts(),
             identity=identity or CommitIdentity(),
             branches=branches or JobBranches(),

@@ -79,6 +79,8 @@ async def test_a_valid_installation_has_no_failure(cli: Cli) -> None:
         "warn",
         "draftsman up",
     )
+    assert "ignores instructions" in checks_by_name["default agent"]["text"]
+    assert "add [agents.claude]" in checks_by_name["default agent"]["hint"]
     agent = checks_by_name["agent tidy"]
     assert (agent["status"], agent["text"].partition(": ")[0]) == ("ok", f"version {__version__}")
     assert (
