@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from draftsman.agent_runs.clones.lfs_filter import parse_pointer
+from draftsman.agents.program import missing_text
 from draftsman.jobs.details.job_details import INCOMPLETE
 from draftsman.jobs.details.sections.facts import facts
 from draftsman.jobs.details.sections.questions import responders
@@ -28,8 +29,13 @@ S = Status
 CODE = """
 big = open("big.bin", "rb").read()
 files = sorted(os.listdir("lib"))
+try:
+    open("lib/of_library.txt", "r+").write("changed")
+    files.append("written")
+except OSError:
+    pass
 open("new.bin", "wb").write(CONTENT)
-say("result", summary="did it", data={"big": len(big), "files": files})
+say("result", summary="did it", data={"big": len(big), "files": files, "missing": start["missing"]})
 """
 TEXT = (
     "the contents of 1 file of Git LFS (gone.bin): the source does not have them",
@@ -71,6 +77,7 @@ async def test_a_job_says_at_its_start_without_what_it_works(
     assert job.result["data"] == {
         "big": len(git("cat-file", "blob", "HEAD:big.bin", cwd=repo)) + 1,
         "files": [],
+        "missing": [*TEXT[1:]],
     }
     parts = (await last_event(rt, number, INCOMPLETE)).payload["parts"]
     assert [part["text"] for part in parts] == [*TEXT[1:]]
@@ -104,7 +111,11 @@ async def test_a_profile_gives_jobs_the_contents_and_the_submodules(
         job = await wait_for_end(rt, number)
     assert job.status is S.COMPLETED, job.last_error
     assert job.result is not None
-    assert job.result["data"] == {"big": len(BIG), "files": ["of_library.txt"]}
+    assert job.result["data"] == {
+        "big": len(BIG),
+        "files": ["of_library.txt"],
+        "missing": [TEXT[0]],
+    }
     assert (job.result["validated"], job.result["files_changed"]) == (True, 1)
     published = git("cat-file", "blob", f"draftsman/{job.name}:new.bin", cwd=repo)
     item = parse_pointer(f"{published}\n".encode())
@@ -129,3 +140,9 @@ async def test_the_policy_judges_contents_and_not_pointers(
         job = await wait_for_end(rt, number)
     assert job.status is S.FAILED
     assert text in (job.last_error or "")
+
+
+def test_prompts_name_what_the_workspace_lacks() -> None:
+    text = f"The workspace is without {TEXT[1]}; and without {TEXT[2]}."
+    assert missing_text({"missing": TEXT[1:]}) == text
+    assert missing_text({"missing": ()}) == missing_text({}) == ""

@@ -6,7 +6,9 @@ import asyncio
 import os
 import shlex
 import sys
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +24,8 @@ from draftsman.agent_runs.clones.mixed_commits import commit_with_entries
 
 ATTRIBUTES: Final = ".gitattributes"
 FILTER: Final = b"filter=lfs"
+KEPT_DAYS: Final = 8
+"""Days that a content is kept after its last use: longer than any run."""
 AGENT_CONFIG: Final = """[filter "lfs"]
 \tclean = git-lfs clean -- %f
 \tsmudge = git-lfs smudge --skip -- %f
@@ -40,6 +44,15 @@ def filter_config(mirror: Path) -> dict[str, str]:
     """Return the configuration by which git converts files of LFS with the store of a mirror."""
     program = (sys.executable, "-I", "-S", str(Path(lfs_filter.__file__)), str(store_of(mirror)))
     return {"filter.lfs.process": shlex.join(program), "filter.lfs.required": "true"}
+
+
+def prune(store: Path) -> None:
+    """Delete what no run of the last days has used."""
+    oldest = time.time() - KEPT_DAYS * 86_400
+    for path in store.rglob("*"):
+        with suppress(FileNotFoundError):  # another run may delete it, too
+            if path.is_file() and path.stat().st_mtime < oldest:
+                path.unlink()
 
 
 async def pointers_of(mirror: Path, commit: str) -> dict[bytes, LfsObject]:

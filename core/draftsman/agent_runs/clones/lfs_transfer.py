@@ -15,6 +15,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -56,7 +57,7 @@ async def download(
 
     Raises Failure `lfs`.
     """
-    wanted = [item for item in dict.fromkeys(objects) if not item.path(store).is_file()]
+    wanted = [item for item in dict.fromkeys(objects) if not _is_used_again(item, store)]
     if source.is_local:
         return await asyncio.to_thread(_copy_all, Path(source.location), store, wanted)
     server = await _Server.of(source)
@@ -180,6 +181,14 @@ async def _check(response: OutboundResponse) -> None:
         failure.http_status = response.status
         failure.retry_after = retry_after(response.headers)
         raise failure
+
+
+def _is_used_again(item: LfsObject, store: Path) -> bool:
+    """Return whether a store has an object, which it then keeps."""
+    with suppress(FileNotFoundError):
+        os.utime(item.path(store))
+        return True
+    return False
 
 
 def _copy_all(repository: Path, store: Path, wanted: Sequence[LfsObject]) -> list[LfsObject]:

@@ -13,6 +13,8 @@ from draftsman.agent_runs.clones.git import MAX_LISTING, git, git_failure, git_r
 from draftsman.agent_runs.clones.mirror import fetch_base, open_mirror
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.tree_size import check_tree_size
+from draftsman.errors import Failure
+from draftsman.sandbox.run_sandbox import change_owner
 from draftsman.settings.quotas import QuotaSettings
 
 GITLINK: Final = b"160000"
@@ -51,30 +53,48 @@ class CheckedOutSubmodule:
     ref: str
     tree: Path
     index: Path
+    place: str = ""
+    """Where the tree really is."""
     files: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     """Size and time of each file, as it was checked out."""
 
     async def is_changed(self) -> bool:
         """Return whether its files have changed, or there are others that it does not ignore."""
-        options = ("--others", "--exclude-standard", "-z")
-        if await git("ls-files", *options, cwd=self.tree, env=self._environment()):
+        if os.path.realpath(self.tree) != self.place or not self.tree.is_dir():
+            return True  # a program has moved it, or put a link in its place
+        options = ("--others", "--exclude-standard", "--directory", "-z")
+        try:
+            if await git("ls-files", *options, cwd=self.tree, env=self._environment()):
+                return True
+        except Failure:  # too many files, or such as git does not read
             return True
         return any(_state(self.tree, name) != state for name, state in self.files.items())
+
+    def protect(self) -> None:
+        """Let programs of the run read the files, and not write them.
+
+        If they have the user id of the worker, they can give themselves the right to write.
+        """
+        if os.geteuid() == 0:
+            change_owner(self.tree, 0)
+        for folder, _, names in os.walk(self.tree):
+            Path(folder).chmod(0o755)
+            for name in names:
+                path = Path(folder, name)
+                mode = path.lstat().st_mode
+                if stat.S_ISREG(mode):
+                    path.chmod(0o555 if mode & 0o100 else 0o444)
 
     async def remove_ref(self) -> None:
         """Let its mirror delete the commit."""
         await git("update-ref", "-d", self.ref, cwd=self.mirror)
 
     async def fill(self, commit: str) -> None:
-        """Check out the files, without write access."""
+        """Check out the files."""
         env = self._environment()
         await git("read-tree", "--reset", "-u", commit, cwd=self.tree, env=env)
         listed = await git("ls-files", "-z", cwd=self.tree, env=env, limit=MAX_LISTING)
         for name in filter(None, listed.split(b"\0")):
-            path = self.tree / os.fsdecode(name)
-            mode = path.lstat().st_mode
-            if stat.S_ISREG(mode):
-                path.chmod(stat.S_IMODE(mode) & ~0o222)
             self.files[name] = _state(self.tree, name)
 
     def _environment(self) -> dict[str, str]:
@@ -110,7 +130,8 @@ async def check_out(
     await check_tree_size(mirror, submodule.commit, quotas)
     tree = clone / os.fsdecode(submodule.path)
     tree.mkdir(parents=True, exist_ok=True)
-    checked_out = CheckedOutSubmodule(submodule.path, mirror, ref, tree, index)
+    place = os.path.realpath(tree)
+    checked_out = CheckedOutSubmodule(submodule.path, mirror, ref, tree, index, place)
     await checked_out.fill(submodule.commit)
     return checked_out
 

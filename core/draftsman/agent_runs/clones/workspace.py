@@ -46,6 +46,7 @@ from draftsman.agent_runs.clones.lfs import (
     commit_with_contents,
     filter_config,
     pointers_of,
+    prune,
     store_from_tree,
     store_in_tree,
     store_of,
@@ -353,8 +354,7 @@ class Workspace:
             quotas = quotas or QuotaSettings()
             for commit in {base_sha, work}:
                 await check_tree_size(mirror, commit, quotas)
-            of_source = {base_sha} if branch.work is None else {base_sha, branch.work}
-            await self._fetch_contents(of_source, work, quotas)
+            await self._fetch_contents({base_sha, *branch.parents}, work, quotas)
             await self._clone(work if restored else base_sha)
             await self._check_out_submodules(data_dir, quotas)
             if restored and bundle:
@@ -370,9 +370,13 @@ class Workspace:
 
         Raises Failure `no_sandbox` or `no_uid`.
         """
-        return replace(
-            self, sandbox=await open_run_sandbox(settings, repo=self.path, home=self.home)
-        )
+        sandbox = await open_run_sandbox(settings, repo=self.path, home=self.home)
+        await self._protect_submodules()
+        return replace(self, sandbox=sandbox)
+
+    async def _protect_submodules(self) -> None:
+        for submodule in self._submodules:
+            await asyncio.to_thread(submodule.protect)
 
     @property
     def path(self) -> Path:
@@ -486,6 +490,7 @@ class Workspace:
         left_out = LeftOut()
         while True:
             names = {*skipped, *left_out.unread, *left_out.refused}
+            names = {name for name in names if not _is_beyond_link(self.path, name)}
             excluded = [b":(exclude,top,literal)" + name for name in sorted(names)]
             paths = b"".join(path + b"\0" for path in (b":(top)", *excluded))
             options = (option, "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
@@ -579,6 +584,7 @@ class Workspace:
         await self._run_git("read-tree", "--reset", "-u", commit)
         if self.sandbox is not None and self.sandbox.uid is not None:
             await asyncio.to_thread(change_owner, self.path, self.sandbox.uid)
+            await self._protect_submodules()
 
     async def keep_tracked(self) -> None:
         """Let `undo_changes` restore the tracked files as they are now."""
@@ -699,6 +705,7 @@ class Workspace:
                 self.sandbox.close()
         for submodule in self._submodules:
             await submodule.remove_ref()
+        await asyncio.to_thread(prune, store_of(self.mirror))
         refs = await git("for-each-ref", "--format=delete %(refname)", self.ref(), cwd=self.mirror)
         await git("update-ref", "--stdin", cwd=self.mirror, stdin=refs)
         await git("-c", "gc.auto=6700", "gc", "--auto", "--quiet", cwd=self.mirror)
@@ -875,7 +882,9 @@ class Workspace:
         """Create the clone, before the agent has access to it."""
         await init(self.path, f"-b{self.branch}", object_format=object_format(self.base_sha))
         config = self.path / ".git" / "config"
-        text = CLONE_CONFIG.format_map(COMMITTER) + (AGENT_CONFIG if self.parts.lfs else "")
+        text = CLONE_CONFIG.format_map(COMMITTER)
+        if self.parts.lfs and shutil.which("git-lfs"):
+            text += AGENT_CONFIG
         config.write_text(config.read_text() + text)
         refs = [f"+{self.ref('base')}:refs/heads/{self.branch}"]
         if work != self.base_sha:
@@ -912,6 +921,12 @@ def _fingerprint(root: Path, path: Path) -> str | None:
             return f"{mode & 0o100:o} {hashlib.file_digest(file, 'sha256').hexdigest()}"
     except OSError:
         return None
+
+
+def _is_beyond_link(root: Path, name: bytes) -> bool:
+    """Return whether a folder above a path is a link, which git refuses to exclude."""
+    folders = PurePosixPath(os.fsdecode(name)).parents
+    return any((root / folder).is_symlink() for folder in folders)
 
 
 def _has_files(folder: Path) -> bool:

@@ -32,6 +32,11 @@ class RepoInspection:
         """The inspected commit."""
         return self.workspace.base_sha
 
+    @property
+    def missing_parts(self) -> list[str]:
+        """The parts of the repository that jobs do not have, in words."""
+        return [part.text for part in self.workspace.missing_parts]
+
     def detect_profile(self, path: str) -> RepoProfile:
         """Return the detected profile of a folder; raises UsageError if it does not exist."""
         if not (self.workspace.path / path).is_dir():

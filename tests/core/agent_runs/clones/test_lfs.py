@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,16 @@ import pytest
 from draftsman.agent_runs.clones.clone_parts import CloneParts
 from draftsman.agent_runs.clones.lfs import pointers_of, store_of
 from draftsman.agent_runs.clones.lfs_filter import LfsObject, parse_pointer, store_content
+from draftsman.agent_runs.clones.open_branches import branch_work
 from draftsman.agent_runs.clones.source import RepoSource
-from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.clones.workspace import ContinuedBranch, Workspace
 from draftsman.errors import Failure
 from draftsman.forges.pull_request import GitLogin
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.quotas import QuotaSettings
 from draftsman_testing.forges.github import FakeGitHub
 from tests.attacks.catalog import attack
-from tests.core.agent_runs.clones.lfs_repository import BIG, add_lfs_files
+from tests.core.agent_runs.clones.lfs_repository import BIG, add_lfs_files, pointer_to
 from tests.core.agent_runs.clones.test_workspace import prepare
 from tests.core.worker.agent_jobs import git, make_repository
 from tests.support.cases import cases
@@ -132,6 +134,61 @@ async def test_contents_are_summed_before_they_are_fetched(tmp_path: Path, sourc
     assert failure.value.code == "quota:tree"
     [mirror] = (tmp_path / "data" / "mirrors").iterdir()
     assert not store_of(mirror).exists()
+
+
+async def test_contents_of_people_on_a_branch_are_no_new_contents(
+    tmp_path: Path, source: Path
+) -> None:
+    """Neither in the first run that continues the branch, nor in one with its checkpoint."""
+    base = git("rev-parse", "HEAD", cwd=source)
+    git("checkout", "-qb", "work", cwd=source)
+    (source / "person.bin").write_bytes(pointer_to(source / ".git" / "lfs", b"of a person\n"))
+    git("add", "-A", cwd=source)
+    git("commit", "-qm", "by a person", cwd=source)
+    head = git("rev-parse", "HEAD", cwd=source)
+    remote = RepoSource.of(str(source))
+    branch = await branch_work(
+        tmp_path / "data", remote, branch="work", base_branch="main", base=base, job=1
+    )
+    assert branch is not None
+    assert branch.parents == (head,)
+    first = await prepare(tmp_path / "data", source, branch=branch, parts=LFS)
+    assert (first.path / "person.bin").read_bytes() == b"of a person\n"
+    (first.path / "new.bin").write_bytes(NEW)
+    snapshot = await first.snapshot("work")
+    assert len(await first.changed_contents(snapshot)) == 2
+    continued = ContinuedBranch("work", parents=branch.parents)
+    later = await prepare(
+        tmp_path / "other",
+        source,
+        run=2,
+        base=base,
+        branch=continued,
+        bundle=await first.bundle(snapshot),
+        parts=LFS,
+    )
+    again = await later.snapshot("work")
+    for workspace in (first, later):
+        assert [item.size for item in await workspace._new_contents(again)] == [len(NEW)]
+
+
+async def test_contents_that_no_run_has_used_for_days_are_deleted(
+    tmp_path: Path, source: Path
+) -> None:
+    first = await prepare(tmp_path / "data", source, parts=LFS)
+    (first.path / "new.bin").write_bytes(NEW)
+    await first.snapshot("work")
+    store = store_of(first.mirror)
+    assert len(list(store.glob("objects/*/*/*"))) == 2
+    for path in store.glob("objects/*/*/*"):
+        os.utime(path, (1, 1))
+    later = await prepare(tmp_path / "data", source, run=2, parts=LFS)
+    await first.remove()
+    item = stored(source, "main", "big.bin")
+    assert item is not None
+    assert list(store.glob("objects/*/*/*")) == [item.path(store)]
+    await later.check_out(later.base_sha)
+    assert (later.path / "big.bin").read_bytes() == BIG
 
 
 async def test_only_the_content_of_a_pointer_is_taken_from_a_folder(

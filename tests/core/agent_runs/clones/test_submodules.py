@@ -13,6 +13,7 @@ from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.submodules import absolute_url, submodules_of
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
+from draftsman.settings.sandbox import SandboxSettings
 from tests.attacks.catalog import attack
 from tests.core.agent_runs.clones.test_workspace import prepare
 from tests.core.worker.agent_jobs import git, make_repository
@@ -49,6 +50,7 @@ def reasons(workspace: Workspace) -> list[str]:
 
 async def test_the_files_of_a_submodule_are_there_and_no_work(tmp_path: Path, source: Path) -> None:
     workspace = await prepare(tmp_path / "data", source, parts=PARTS, includes_all=True)
+    workspace = await workspace.with_sandbox(SandboxSettings(mode="off"))
     library = workspace.path / "libs" / "one"
     assert (library / "of_library.txt").read_text() == "1\n"
     assert not (library / ".git").exists()
@@ -75,6 +77,25 @@ async def test_the_files_of_a_submodule_are_there_and_no_work(tmp_path: Path, so
         await item.remove()
     for mirror in mirrors:
         assert "submodule" not in git("for-each-ref", cwd=mirror)
+
+
+@pytest.mark.parametrize("place", ["moved", "link", "parent", "file"])
+async def test_a_submodule_that_a_program_replaces_is_named(
+    tmp_path: Path, source: Path, place: str
+) -> None:
+    workspace = await prepare(tmp_path / "data", source, parts=PARTS)
+    libs = workspace.path / "libs"
+    if place == "parent":
+        libs.rename(workspace.path / "others")
+        libs.symlink_to("others")
+    else:
+        (libs / "one").rename(libs / "two")
+        if place == "link":
+            (libs / "one").symlink_to("/")
+        elif place == "file":
+            (libs / "one").write_text("x")
+    snapshot = await workspace.snapshot("work")
+    assert f"libs/one ({OWN})" in snapshot.left_out
 
 
 async def test_without_the_choice_of_the_profile_they_are_named(
