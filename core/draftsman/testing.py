@@ -24,7 +24,7 @@ from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
 from draftsman.jobs.job import Mode, Source
 from draftsman.jobs.requests.attachments import AttachedFile, JobAttachment
-from draftsman.jobs.reserved_names import Owner
+from draftsman.jobs.reserved_names import NOW, Owner
 from draftsman.jobs.runs.outcome import (
     Outcome,
     Parked,
@@ -251,6 +251,8 @@ class _Memory:
     known_parents: list[Parent]
     people: Mapping[str, Person]
     run: int = 0
+    progress_after: int = 0
+    """The number of questions before the last step or checkpoint."""
     attachments: _Files = field(default_factory=_Files)
     data: dict[str, Any] | None = None
     bundle: bytes | None = None
@@ -285,6 +287,7 @@ class _Memory:
     ) -> None:
         self.data = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint")
         self.bundle = bundle
+        self.progress_after = len(self.asked)
 
     async def begin_step(
         self, lease: Lease, key: str, invocation_id: str | None, owner: Owner
@@ -303,6 +306,11 @@ class _Memory:
             json.dumps(clean_within_limit(result, REQUEST_LIMIT, f"the result of {key!r}"))
         )
         self.known_steps[key] = replace(self.known_steps[key], status="done", result=result)
+        if not key.startswith(NOW):
+            self.progress_after = len(self.asked)
+
+    async def has_progress(self, job: int, question: Question) -> bool:
+        return self.progress_after >= question.ordinal
 
     async def steps(self, job: int) -> Sequence[Step]:
         return list(self.known_steps.values())

@@ -10,8 +10,10 @@ from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import partial
 from queue import SimpleQueue
+from random import Random
 from threading import Thread
 from typing import Any, Literal, NoReturn, TypeVar, Unpack, cast, overload
+from uuid import UUID
 
 from typing_extensions import TypeForm
 
@@ -134,6 +136,19 @@ class BlockingRunContext:
     ) -> None:
         """Park the job until a time, as `RunContext.sleep` does."""
         self._run(self._context.sleep(key, until, reason=reason))
+
+    def now(self) -> datetime:
+        """Return the time of this call, the same in each run, as `RunContext.now` does."""
+        return self._run(self._context.now())
+
+    @property
+    def random(self) -> Random:
+        """Random numbers, the same sequence in each run of the job; not for secrets."""
+        return self._context.random
+
+    def uuid(self) -> UUID:
+        """Return a UUID of the job, as `RunContext.uuid` does."""
+        return self._context.uuid()
 
     def attachments(self) -> list[AttachedFile]:
         """Return the files that people sent, as `RunContext.attachments` does."""

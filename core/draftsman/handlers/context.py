@@ -7,7 +7,9 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from random import Random
 from typing import Any, Literal, ParamSpec, TypeVar, Unpack, overload
+from uuid import UUID
 
 from typing_extensions import TypeForm
 
@@ -63,6 +65,9 @@ class RunContext:
         self._prints: PrintCapture | None = None
         self._continue_in_grace: ContinueInGrace | None = None
         self._interrupt: Callable[[], None] | None = None
+        self._random: Random | None = None
+        self._uuids: Random | None = None
+        self._times = 0
 
     @property
     def job(self) -> ClaimedJob:
@@ -199,7 +204,8 @@ class RunContext:
         )
 
     async def _answer(self, question: Asking[R]) -> R:
-        return self._result(question, await self._run.ask_or_park(question.spec))
+        answer = await self._run.ask_or_park(question.spec, owner=Owner.HANDLER)
+        return self._result(question, answer)
 
     def _result(self, question: Asking[R], answer: Answered | NoAnswer) -> R:
         return question.result(answer, self._services.asking.people)
@@ -231,6 +237,32 @@ class RunContext:
             return until.isoformat()
         duration = until if isinstance(until, timedelta) else timedelta(seconds=until)
         return (await self._run.wait(self._services.checkpoints.now) + duration).isoformat()
+
+    async def now(self) -> datetime:
+        """Return the time of this call, with its zone: the same in each run of the job.
+
+        It is recorded by the number of the call in the run.
+        """
+        self._times += 1
+
+        async def read(_: str) -> str:
+            return (await self._run.wait(self._services.checkpoints.now)).isoformat()
+
+        key = f"{reserved_names.NOW}{self._times}"
+        return datetime.fromisoformat(await self._run.step(key, read, owner=Owner.WORKER))
+
+    @property
+    def random(self) -> Random:
+        """Random numbers, the same sequence in each run of the job; not for secrets."""
+        if self._random is None:
+            self._random = Random(str(self.job.id))
+        return self._random
+
+    def uuid(self) -> UUID:
+        """Return a UUID of the job: the nth call returns the same in each run."""
+        if self._uuids is None:
+            self._uuids = Random(f"uuid {self.job.id}")
+        return UUID(int=self._uuids.getrandbits(128), version=4)
 
     async def attachments(self) -> list[AttachedFile]:
         """Return the files that people sent with the request and with messages to the job.

@@ -18,6 +18,12 @@ from draftsman.agent_runs.activity import activity as stream
 from draftsman.costs.budgets import BudgetState, CallEstimate, usage_of
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.handlers.activity_recorder import ActivityRecorder
+from draftsman.handlers.changed_content import (
+    ChangedContent,
+    changed_question,
+    earlier_questions,
+    effect_text,
+)
 from draftsman.handlers.run_log import PrintCapture, RunLog
 from draftsman.handlers.run_pause import QuestionWait, RunPause
 from draftsman.handlers.run_services import RunServices
@@ -162,6 +168,10 @@ class WorkerRun:
         self._prints = prints
         self._heartbeat_callbacks: tuple[Callable[[], None], ...] = ()
         self._continue = continue_in_grace
+        self._effects: dict[str, list[tuple[str, int]]] = {}
+        """The contents of the steps of the run, each with the progress then."""
+        self._progress = 0
+        """The checkpoints and the keys of steps of the run so far."""
         self.pause = RunPause(interrupt)
         """The tasks of the handler that wait, for people, a time or other jobs."""
 
@@ -207,6 +217,7 @@ class WorkerRun:
     ) -> None:
         """Save state for a later run, with the messages that it has; UsageError over 1 MiB."""
         lease = self.job.lease
+        self._progress += 1
         if messages:
             save = self.services.run_messages.deliver_with_checkpoint
             await self.wait(save, lease, messages, data, bundle)
@@ -248,6 +259,8 @@ class WorkerRun:
 
         A key of the worker cannot be written by a handler or an agent.
         """
+        if owner is Owner.HANDLER:
+            await self._check_effect(key, effect)
         invocation_id = str(new_id())
         step = await self.note_step(key, invocation_id, owner)
         if step.status == "done":
@@ -261,6 +274,25 @@ class WorkerRun:
                     result = await _await_if_needed(effect(step.invocation_id))
             await self.finish_step(key, result, owner)
         return result
+
+    async def _check_effect(self, key: str, effect: Callable[[str], Any]) -> None:
+        """Warn of a second effect with the key of a step; refuse a third without progress."""
+        content = effect_text(effect)
+        if key not in self._effects:
+            self._progress += 1
+        contents = self._effects.setdefault(key, [(content, self._progress)])
+        before = contents[-1][0]
+        if before == content:
+            return
+        change = ChangedContent("step", key, before, content)
+        if len(contents) > 1 and contents[-2][1] == self._progress:
+            raise change.refusal()
+        contents.append((content, self._progress))
+        await self._warn(change)
+
+    async def _warn(self, change: ChangedContent) -> None:
+        self.log_line(f"warning: {change}")
+        await self.event("content_changed", change.payload, Owner.WORKER)
 
     async def spend(self, quota: Quota, size: int, limit: QuotaLimit) -> bool:
         """Count a message of an agent, and its bytes, against a quota of the job.
@@ -389,18 +421,36 @@ class WorkerRun:
         return to_answer(question)
 
     async def ask_or_park(
-        self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
+        self,
+        item: QuestionSpec,
+        patch: Callable[[], Awaitable[str | None]] | None = None,
+        owner: Owner = Owner.WORKER,
     ) -> Answered | NoAnswer:
         """Return the recorded answer, or ask and park; `patch` as for `find_answer`.
 
-        The run parks for all questions that its tasks ask at once.
+        The run parks for all questions that its tasks ask at once. A question of a handler whose
+        content changes again and again is refused.
         """
         position = next(self.pause.places)
         if (recorded := await self.find_answer(item, patch)) is not None:
             return recorded
         self.check_question(item)
+        if owner is Owner.HANDLER:
+            await self._check_content(item)
         await self.pause.wait(QuestionWait(item, position, self.ask_all))
         raise Parked
+
+    async def _check_content(self, item: QuestionSpec) -> None:
+        """Warn of a question that replaces another; refuse the third without progress."""
+        questions, _ = await self.wait(self.services.questions.of_job, self.job.number)
+        if not (earlier := earlier_questions(item, questions)):
+            return
+        change = changed_question(item, earlier[0])
+        if len(earlier) > 1:
+            has_progress = self.services.checkpoints.has_progress
+            if not await self.wait(has_progress, self.job.number, earlier[1]):
+                raise change.refusal()
+        await self._warn(change)
 
     async def ask_first(self, items: Sequence[QuestionSpec]) -> list[Answered | NoAnswer | None]:
         """Return the recorded answers, None for the others; ask and park if there is none."""
@@ -410,6 +460,7 @@ class WorkerRun:
             return answers
         for item in items:
             self.check_question(item)
+            await self._check_content(item)
         alternatives = object()
         await asyncio.gather(
             *(
