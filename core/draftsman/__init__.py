@@ -4,7 +4,7 @@
 
 A package has the rules of a capability, its SQL in `store` and its transactions in `service`;
 `runtime` connects them, and `client` is the API for other programs.
-This package exports the client (`Draftsman`) and the names that a handler needs.
+This package exports the client (`Draftsman`) and the names that job types need (`job`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from draftsman.client.blocking import BlockingClient
     from draftsman.client.requests import Request
     from draftsman.errors import Failure
+    from draftsman.handlers.asks import Approve, Ask
+    from draftsman.handlers.blocking_context import BlockingRunContext
     from draftsman.handlers.context import RunContext
+    from draftsman.job_types.declaration import job
     from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+    from draftsman.people.policy import Person
     from draftsman.questions.question import Answered, NoAnswer
     from draftsman.questions.question_spec import Choice
 
@@ -27,7 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answered",
+    "Approve",
+    "Ask",
     "BlockingClient",
+    "BlockingRunContext",
     "Cancel",
     "Choice",
     "Client",
@@ -36,15 +43,20 @@ __all__ = [
     "Failure",
     "NoAnswer",
     "Outcome",
+    "Person",
     "Request",
     "RunContext",
     "Snooze",
     "__version__",
+    "job",
 ]
 
 _MODULES = {
     "Answered": "questions.question",
+    "Approve": "handlers.asks",
+    "Ask": "handlers.asks",
     "BlockingClient": "client.blocking",
+    "BlockingRunContext": "handlers.blocking_context",
     "Cancel": "jobs.runs.outcome",
     "Choice": "questions.question_spec",
     "Client": "client.asynchronous",
@@ -53,9 +65,11 @@ _MODULES = {
     "Failure": "errors",
     "NoAnswer": "questions.question",
     "Outcome": "jobs.runs.outcome",
+    "Person": "people.policy",
     "Request": "client.requests",
     "RunContext": "handlers.context",
     "Snooze": "jobs.runs.outcome",
+    "job": "job_types.declaration",
 }
 
 
