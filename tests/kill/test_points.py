@@ -63,6 +63,7 @@ def test_all_modules_that_drive_an_agent_are_searched() -> None:
     named -= {"command_check", "agent_check", "agent_probe"}
     named -= {"programming_errors"}  # of the worker, about any handler
     named -= {"programs"}  # declarations of agents
+    named -= {"blocking_context"}  # of functions of users, in threads
     assert set(kill_points.modules()) == named, "is the new module part of an agent's run?"
 
 
