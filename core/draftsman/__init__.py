@@ -4,7 +4,7 @@
 
 A package has the rules of a capability, its SQL in `store` and its transactions in `service`;
 `runtime` connects them, and `client` is the API for other programs.
-This package exports the client (`Draftsman`) and the names that a handler needs.
+This package exports the client (`Draftsman`) and the names that job types need (`job`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from draftsman.client.blocking import BlockingClient
     from draftsman.client.requests import Request
     from draftsman.errors import Failure
+    from draftsman.handlers.blocking_context import BlockingRunContext
     from draftsman.handlers.context import RunContext
+    from draftsman.job_types.declaration import job
     from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
     from draftsman.questions.question import Answered, NoAnswer
     from draftsman.questions.question_spec import Choice
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answered",
     "BlockingClient",
+    "BlockingRunContext",
     "Cancel",
     "Choice",
     "Client",
@@ -40,11 +43,13 @@ __all__ = [
     "RunContext",
     "Snooze",
     "__version__",
+    "job",
 ]
 
 _MODULES = {
     "Answered": "questions.question",
     "BlockingClient": "client.blocking",
+    "BlockingRunContext": "handlers.blocking_context",
     "Cancel": "jobs.runs.outcome",
     "Choice": "questions.question_spec",
     "Client": "client.asynchronous",
@@ -56,6 +61,7 @@ _MODULES = {
     "Request": "client.requests",
     "RunContext": "handlers.context",
     "Snooze": "jobs.runs.outcome",
+    "job": "job_types.declaration",
 }
 
 

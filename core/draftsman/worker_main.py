@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 from draftsman.database import migrate
 from draftsman.handlers import registry
+from draftsman.job_types.app import AppPlace, handlers_of, load_types, with_limits
 from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
@@ -26,8 +27,9 @@ async def run_worker(
     leader: bool = True,
     parent: int | None = None,
     health_port: int | None = None,
+    app: AppPlace | None = None,
 ) -> int:
-    """Run a worker until a signal; return the exit code.
+    """Run a worker, with the job types of an app, until a signal; return the exit code.
 
     The first SIGTERM, SIGINT or SIGHUP drains the worker, or aborts its start; the second exits at
     once. The death of the process `parent` counts as the first signal. A handler that blocks the
@@ -36,7 +38,11 @@ async def run_worker(
     DatabaseUnreachable, SchemaOutdated.
     """
     deny_inspection()
-    handlers = registry.load(settings.handlers)
+    types = load_types(app)
+    if types:
+        _log.info("job types of %s: %s", app or "installed packages", ", ".join(sorted(types)))
+    handlers = registry.load(settings.handlers) | handlers_of(types, settings.handlers)
+    settings = with_limits(settings, types)
     health = WorkerHealth()
     async with AsyncExitStack() as stack:
         signals = await stack.enter_async_context(shutdown_signals(parent))

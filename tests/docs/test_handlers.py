@@ -173,5 +173,10 @@ def test_every_member_of_the_workers_side_on_the_page_has_an_example() -> None:
 
 
 def test_every_exported_name_is_used_by_an_example() -> None:
-    code = "\n".join([*BLOCKS, (DOCS / "python.md").read_text(encoding="utf-8")])
+    code = "\n".join(
+        [
+            *BLOCKS,
+            *((DOCS / page).read_text(encoding="utf-8") for page in ("python.md", "own-jobs.md")),
+        ]
+    )
     assert [name for name in draftsman.__all__ if not re.search(rf"\b{name}\b", code)] == []

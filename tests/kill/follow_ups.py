@@ -42,6 +42,7 @@ async def follow_up_to_the_merge(campaign: Campaign, forge: ServedForge) -> None
     async def read() -> None:
         for _ in range(3):
             receiver._due["acme"] = receiver._paused["acme"] = 0.0
+            receiver._repos["acme"]._paused.clear()
             receiver._closed_due["acme"] = 0.0
             await receiver.read_due(polls=True)
 

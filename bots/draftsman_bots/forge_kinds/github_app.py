@@ -53,6 +53,8 @@ class AppTokens:
         project: Project,
     ) -> None:
         self._name = name
+        self._url = api_url
+        self._http = http
         self._settings = settings
         self._project = project
         self._key = (settings.app_id or "", settings.url, project.path.casefold())
@@ -64,12 +66,33 @@ class AppTokens:
         if expires - RENEW > time.time():
             return token
         number = self._settings.installation or (await self.installation())["id"]
-        body = {"repositories": [self._project.name]}
         path = f"/app/installations/{number}/access_tokens"
-        data = (await self._api.call("POST", path, body)).data
+        try:
+            data = await self._made(path, {"repositories": [self._project.name]})
+        except Failure as error:
+            if error.http_status != 422:
+                raise
+            data = await self._made(path, {"repository_ids": [await self._renamed(path)]})
         expiry = datetime.fromisoformat(str(data["expires_at"])).replace(tzinfo=UTC).timestamp()
         _tokens[self._key] = (str(data["token"]), expiry)
         return str(data["token"])
+
+    async def _made(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        data: Mapping[str, Any] = (await self._api.call("POST", path, body)).data
+        return data
+
+    async def _renamed(self, path: str) -> int:
+        """Return the id of the repository, which has no longer the name of its address.
+
+        Only a token can read it, which needs no other right.
+        """
+        token = (await self._made(path, {"permissions": {"metadata": "read"}}))["token"]
+
+        async def authorization() -> Mapping[str, str]:
+            return {"authorization": f"Bearer {token}"}
+
+        api = RestApi(self._name, self._url, self._http, authorization)
+        return int((await api.get(f"/repos/{self._project.path}"))["id"])
 
     async def installation(self) -> Mapping[str, Any]:
         """Return the installation of the app in the repository, with its permissions."""

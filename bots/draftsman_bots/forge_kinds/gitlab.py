@@ -33,8 +33,6 @@ from draftsman.forges.pull_request import (
     PullState,
     TextLimits,
 )
-from draftsman.settings.forges import ForgeSettings
-from draftsman.settings.http import HttpSettings
 from draftsman_bots.forge_kinds import gitlab_events
 from draftsman_bots.forge_kinds.github import written
 from draftsman_bots.forge_kinds.gitlab_discussion import GitLabDiscussion
@@ -154,11 +152,11 @@ class GitLab(ApiForge):
     status_key = "name"
     limits = TextLimits(title=255, body=1_000_000, status=255)
 
-    def __init__(
-        self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project
-    ) -> None:
-        super().__init__(name, settings, http, project)
-        self._path = f"/projects/{quote(project.path, safe='')}"
+    location_key = "path_with_namespace"
+
+    @classmethod
+    def path_of(cls, project: Project) -> str:
+        return f"/projects/{quote(project.path, safe='')}"
 
     def events(self) -> GitLabReader:
         return GitLabReader(self._api, self._path, self.project.path)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
+from draftsman.forges.api.rest_api import GONE
 from draftsman.forges.issue_target import IssueTarget
 from draftsman.forges.project import find_project
 from draftsman_bots.forges.context import EventContext
@@ -31,8 +32,6 @@ FIRST: Final = timedelta(days=1)
 """Age of the oldest comments that are read after the start."""
 OVERLAP: Final = timedelta(minutes=5)
 """Time for which comments are read again: clocks differ, and an edit is a new comment."""
-GONE: Final = (404, 410)
-"""Statuses of an issue that was deleted meanwhile."""
 _log = logging.getLogger(__name__)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,6 +17,7 @@ from draftsman.forges.forge import EventSource
 from draftsman.forges.forge_event import PEOPLE_KINDS, ForgeEvent
 from draftsman_bots.forges.event_replies import delete_branches, write_answers
 from draftsman_bots.forges.events import classify
+from draftsman_bots.forges.isolation import LIMITED, RepoIsolation
 from draftsman_bots.forges.people import IssueReader
 from draftsman_bots.process.health import WebhookHealth
 
@@ -25,10 +27,6 @@ if TYPE_CHECKING:
 RECONCILE: Final = 300.0
 """Seconds between two reads with webhooks, which may be lost and do not tell of conflicts, and
 between two reads of closed pull requests, which are rarely opened again."""
-LIMITED: Final = 60.0
-"""Seconds without reads after a failure that names no time."""
-NO_ACCESS: Final = (403, 404, 410)
-"""Statuses of a part of a forge that was deleted, is disabled, or is hidden from the token."""
 _log = logging.getLogger(__name__)
 
 
@@ -54,6 +52,7 @@ class ForgeReceiver:
         self._due: dict[str, float] = dict.fromkeys(self._forges, 0.0)
         self._closed_due: dict[str, float] = dict.fromkeys(self._forges, 0.0)
         self._paused: dict[str, float] = dict.fromkeys(self._forges, 0.0)
+        self._repos = {name: RepoIsolation(name, self.health) for name in self._forges}
         self._changed: set[tuple[str, str]] = set()
 
     def changed(self, name: str, project: str) -> None:
@@ -77,26 +76,37 @@ class ForgeReceiver:
 
     async def read_due(self, *, polls: bool) -> None:
         """Read the repositories of webhooks and, with `polls`, all forges that are due."""
+        reads = (self._read_due(name, polls=polls) for name in self._forges)
+        for result in await asyncio.gather(*reads, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _read_due(self, name: str, *, polls: bool) -> None:
+        """Read a forge; only DatabaseUnreachable is raised."""
+        forge = self._forges[name]
         now = time.monotonic()
-        for name, forge in self._forges.items():
-            due = polls and self._due[name] <= now
-            changed = {project for other, project in self._changed if other == name}
-            if self._paused[name] > now:
-                continue
-            if due:
-                self._due[name] = now + (forge.poll if forge.events == "poll" else RECONCILE)
-            self._changed -= {(name, project) for project in changed}
-            try:
-                if due or changed:
-                    await self._read(name, None if due else changed)
-                if polls:
-                    await write_answers(self._rt, name, self.own_login)
-                    await delete_branches(self._rt, name)
-            except DatabaseUnreachable:
-                raise
-            except DraftsmanError as error:
-                self._pause(name, error)
-            else:
+        due = polls and self._due[name] <= now
+        changed = {project for other, project in self._changed if other == name}
+        if self._paused[name] > now:
+            return
+        if due:
+            self._due[name] = now + (forge.poll if forge.events == "poll" else RECONCILE)
+        self._changed -= {(name, project) for project in changed}
+        repos = self._repos[name]
+        repos.begin()
+        try:
+            if due or changed:
+                await self._read(name, None if due else changed)
+            if polls:
+                await write_answers(self._rt, name, self.own_login, repos.attempt)
+                await delete_branches(self._rt, name, repos.attempt)
+            is_known = repos.end()
+        except DatabaseUnreachable:
+            raise
+        except DraftsmanError as error:
+            self._pause(name, error)
+        else:
+            if is_known:
                 self.health.clear(name)
 
     async def _read(self, name: str, only: set[str] | None) -> None:
@@ -107,29 +117,19 @@ class ForgeReceiver:
             pulls += await self._rt.forge_events.closed_pulls(name)
             if only is None:
                 self._closed_due[name] = now + RECONCILE
+        attempt = self._repos[name].attempt
         for pull in pulls:
             if only is None or pull.project in only:
-                part = f"{pull.project}, pull request {pull.number}"
-                await self._receive_part(name, part, partial(self._pull, name, pull))
+                work = partial(self._store, name, partial(self._pull, name, pull))
+                await attempt(pull.project, f", pull request {pull.number}", work)
         if only is None:
             reads = await self._issues[name].reads(self._forges[name])
             for project, read in reads.items():
-                await self._receive_part(name, f"{project}, issues", read)
+                await attempt(project, ", issues", partial(self._store, name, read))
 
-    async def _receive_part(
-        self, name: str, part: str, read: Callable[[], Awaitable[Sequence[ForgeEvent]]]
-    ) -> None:
-        """Store the events of a pull request or repository; without access to it, note that."""
-        key = f"{name}: {part}"
-        try:
-            events = await read()
-        except Failure as error:
-            if error.http_status not in NO_ACCESS or error.retry_after is not None:
-                raise
-            self.health.note(key, f"forge {name}: {part}: cannot be read: {error}")
-        else:
-            self.health.clear(key)
-            await self.receive(name, "poll", events)
+    async def _store(self, name: str, read: Callable[[], Awaitable[Sequence[ForgeEvent]]]) -> None:
+        """Store the events of a pull request or repository."""
+        await self.receive(name, "poll", await read())
 
     async def _pull(self, name: str, pull: TrackedPull) -> Sequence[ForgeEvent]:
         await self.own_login(name, pull.project)

@@ -23,7 +23,13 @@ from typing import Any, Final
 
 from draftsman.agents.adapter import Adapter, main
 from draftsman.agents.agent_client import AgentClient, RunParked
-from draftsman.agents.program import AgentFailure, attachment_text, own_environment
+from draftsman.agents.program import (
+    EXIT_SECONDS,
+    AgentFailure,
+    attachment_text,
+    missing_text,
+    own_environment,
+)
 
 TEMPLATE: Final = "{title}\n\n{text}\n\n{history}"
 PLACEHOLDER: Final = re.compile(r"\{(title|text|job|branch|history)\}")
@@ -135,7 +141,7 @@ class PlainAdapter(Adapter):
     def history(self) -> list[str]:
         """Return the answers, the earlier work and the failed checks, as paragraphs."""
         start = self.client.start
-        paragraphs = [text] if (text := attachment_text(start)) else []
+        paragraphs = [text for text in (attachment_text(start), missing_text(start)) if text]
         if start["mode"] == "investigate":
             paragraphs.append("Report your findings. Changes of files are not kept.")
         if start["run"] > 1 or start.get("iteration", 1) > 1:
@@ -177,7 +183,7 @@ class PlainAdapter(Adapter):
                 text = f"cannot start {command[0]}: {error.strerror}"
                 raise AgentFailure("PERMANENT", "command_not_found", text) from None
         self.read(self.process)
-        code = self.process.wait()
+        code = self.exit_code(self.process)
         self.clean()
         if code != 0:
             last = self.tail.rpartition("\n")[2][:500]
@@ -210,6 +216,14 @@ class PlainAdapter(Adapter):
                 self.tail = self.tail.strip()
                 self.client.wait(output, 0)  # the question of a program that has ended
                 return
+
+    def exit_code(self, process: subprocess.Popen[bytes]) -> int:
+        """Return the exit code; raises AgentFailure if the program lives on without its output."""
+        try:
+            return process.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            text = f"{self.name} closed its output, and did not exit"
+            raise AgentFailure("TRANSIENT_APP", "exit", text) from None
 
     def close(self) -> None:
         """End the program and those that it started."""

@@ -17,6 +17,8 @@ MAX_LINE: Final = 32 * 1024 * 1024
 """Maximum bytes of a line; it may have the whole history of a session."""
 IDLE: Final = 3600.0
 """Seconds of a wait for a line, after which it is repeated."""
+EXIT_SECONDS: Final = 5.0
+"""Seconds for an agent to exit after it has closed its output."""
 NOISE: Final = 500
 """Characters logged of a line that is not a message."""
 
@@ -37,6 +39,12 @@ def attachment_text(message: Mapping[str, Any]) -> str:
         for file in message.get("attachments", ())
     ]
     return "\n".join([ATTACHED, *lines]) if lines else ""
+
+
+def missing_text(start: Mapping[str, Any]) -> str:
+    """Return what the workspace lacks of the repository; an empty text if it has everything."""
+    parts = start.get("missing") or ()
+    return f"The workspace is without {'; and without '.join(parts)}." if parts else ""
 
 
 class AgentFailure(Exception):
@@ -166,10 +174,10 @@ class AgentProgram:
 
     def _exited(self) -> AgentFailure:
         try:
-            code: int | str = self._process.wait(5)
+            text = f"exited with code {self._process.wait(EXIT_SECONDS)}"
         except subprocess.TimeoutExpired:
-            code = "unknown"
-        text = f"the agent exited with code {code} before the end of its turn"
+            text = "closed its output"
+        text = f"the agent {text} before the end of its turn"
         return AgentFailure("TRANSIENT_APP", "agent_exited", text)
 
 

@@ -72,6 +72,10 @@ class Forge(Protocol):
         """Return user and token for git over HTTP."""
         ...
 
+    async def location(self) -> str:
+        """Return owner and name, which differ from `project` after a rename or transfer."""
+        ...
+
     async def default_branch(self) -> str:
         """Return the branch that pull requests are merged into."""
         ...

@@ -5,12 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
+from typing import Protocol, runtime_checkable
 
 from draftsman.errors import ConfigError
 from draftsman.handlers.context import RunContext
 from draftsman.jobs.runs.outcome import Outcome
 
 Handler = Callable[[RunContext], Awaitable[Outcome]]
+
+
+@runtime_checkable
+class DeclaredType(Protocol):
+    """A job type that its module declares with `@job`."""
+
+    def handler(self) -> Handler:
+        """Return its handler."""
 
 
 def _lazy_handler(name: str, module: str | None = None) -> Handler:
@@ -56,8 +65,11 @@ def _import(name: str, path: str) -> Handler:
     except (Exception, SystemExit) as error:  # a user's module may raise anything on import
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ConfigError(f"handlers.{name}: cannot import {path}: {reason}") from None
+    if isinstance(handler, DeclaredType):
+        return handler.handler()
     if not inspect.iscoroutinefunction(handler):
         raise ConfigError(
-            f"handlers.{name}: {path} must be an async function with one parameter, the context"
+            f"handlers.{name}: {path} must be an async function with one parameter, the context, or"
+            " a type that @job declares"
         )
     return handler  # type: ignore[no-any-return]

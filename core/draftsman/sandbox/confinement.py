@@ -55,6 +55,8 @@ STAGE = "/mnt"
 """Mount point of the sources of bind mounts, in a private mount namespace."""
 USERNS = 9
 """Descriptor of the user namespace, which bwrap leaves open."""
+OUTPUT = 8
+"""Descriptor of the output, which bwrap itself must not hold: the program may close it."""
 ENVIRONMENT = "DRAFTSMAN_PROGRAM_ENVIRONMENT"
 """Variable with the program's environment, as `encode` returns it."""
 FIRST_PORT_SOCKET = 10
@@ -62,8 +64,11 @@ FIRST_PORT_SOCKET = 10
 NO_NAMESPACES = "this worker cannot create namespaces"
 NO_MOUNTS = "this worker cannot create a mount namespace"
 NO_CHANGE_OF_USER = "this worker cannot change to the user id"
-LIMITED = 'exec 9<&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
-"""Sets the process limit inside the namespace; outside, all processes of the user would count."""
+LIMITED = 'exec 9<&- 1>&8 8>&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
+"""Gives the program its output, and sets the process limit inside the namespace.
+
+Outside, all processes of the user would count.
+"""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -113,6 +118,11 @@ def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
 def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str, str]) -> NoReturn:
     mounts = [tuple(mount) for mount in plan["mounts"]]
     command = _with_ports(plan, command)
+    os.dup2(1, OUTPUT)
+    os.set_inheritable(OUTPUT, True)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
     arguments = [plan["bwrap"], "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
     arguments += ["--unshare-cgroup-try", "--die-with-parent", "--new-session"]
     arguments += ["--uid", str(SANDBOX_UID), "--gid", str(SANDBOX_UID), "--hostname", "draftsman"]

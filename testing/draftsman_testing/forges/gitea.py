@@ -8,6 +8,7 @@
 - issueAddLabel takes ids of labels; a title that begins with `WIP:` makes a draft
 - routers/api/v1/repo: pages of pull requests and issues have a Link header; other lists have
   X-Total-Count alone, which that of issueGetCommentsAndTimeline counts for the page
+- services/context, RedirectToRepo: 307 of a renamed or transferred repository, with the path alone
 - `mergeable` is false for a conflict, for a draft, and while Gitea checks for conflicts
 - issueGetComments, issueCreateComment and issueGetCommentsAndTimeline: 500 without such an issue
 """
@@ -55,6 +56,13 @@ class FakeGitea(FakeForge):
             *GiteaEvents(self).routes(),
         ]
 
+    def path_of(self, project: str) -> str:
+        return f"/repos/{project}"
+
+    def moved(self, request: web.Request, rest: str) -> web.Response:
+        path = f"{self.api}{self.path_of(self.world.project)}{rest}"
+        return web.Response(status=307, headers={"Location": path})
+
     def authorize(self, request: web.Request, operation: str) -> None:
         if request.headers.get("Authorization") != f"token {self.world.token}":
             raise Refused(401, "user does not exist [uid: 0, name: ]")
@@ -78,7 +86,9 @@ class FakeGitea(FakeForge):
 
     def _repo(self, call: Request) -> Any:
         self._check_repo(call)
-        return {"default_branch": "main", "permissions": {"push": self.world.may_push}}
+        permissions = {"push": self.world.may_push}
+        names = {"full_name": self.world.project}
+        return names | {"default_branch": "main", "permissions": permissions}
 
     def _branch(self, call: Request) -> Any:
         self._check_repo(call)

@@ -3,6 +3,9 @@
 - /pulls/pulls: 422 `A pull request already exists for OWNER:BRANCH.`; merge 405 and 409
 - /using-the-rest-api/rate-limits-for-the-rest-api: primary and secondary limits are 403 or 429
 - /commits/statuses: 422 for an unknown commit; a description has 140 characters
+- /using-the-rest-api/best-practices-for-using-the-rest-api, "Follow redirects": 301 to
+  `/repositories/ID` for GET, 307 for other methods, of a renamed or transferred repository
+- /using-the-rest-api/troubleshooting-the-rest-api: 403 and 451 of a blocked repository
 - /apps: an assertion is RS256, and valid for ten minutes at most
 """
 
@@ -61,6 +64,16 @@ class FakeGitHub(FakeForge):
             ("GET", REPO + "/installation", "installation", self._installation),
             ("POST", r"/app/installations/(\d+)/access_tokens", "token", self._access_token),
         ]
+
+    def path_of(self, project: str) -> str:
+        return f"/repos/{project}"
+
+    def moved(self, request: web.Request, rest: str) -> web.Response:
+        url = self.url_by_id(rest)
+        status = 301 if request.method == "GET" else 307
+        text = "Moved Permanently" if status == 301 else "Temporary Redirect"
+        body = {"message": text, "url": url}
+        return web.json_response(body, status=status, headers={"Location": url})
 
     def graphql(self, call: Request) -> Any:
         """Show the threads of a pull request or its id, or resolve a thread or change a draft."""
@@ -135,7 +148,9 @@ class FakeGitHub(FakeForge):
 
     def _repo(self, call: Request) -> Any:
         self._check_repo(call)
-        return {"default_branch": "main", "permissions": {"push": self.world.may_push}}
+        permissions = {"push": self.world.may_push}
+        names = {"id": self.world.id, "full_name": self.world.project}
+        return names | {"default_branch": "main", "permissions": permissions}
 
     def _branch(self, call: Request) -> Any:
         self._check_repo(call)
@@ -342,7 +357,12 @@ class FakeGitHubApp(FakeGitHub):
         return {"id": 5, "permissions": self.permissions}
 
     def _access_token(self, call: Request) -> Any:
-        if call.parts[0] != "5" or call.body != {"repositories": ["pay"]}:
+        limits = (
+            {"repositories": [self.world.project.rpartition("/")[2]]},
+            {"repository_ids": [self.world.id]},
+            {"permissions": {"metadata": "read"}},
+        )
+        if call.parts[0] != "5" or call.body not in limits:
             raise Refused(422, "There is at least one repository that does not exist.")
         self.tokens.append(f"ghs_{len(self.tokens) + 1:036}")
         expiry = datetime.fromtimestamp(self.world.now() + 3600, UTC)

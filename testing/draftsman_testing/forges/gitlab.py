@@ -4,6 +4,7 @@
 - lib/api/entities: labels of an issue are names; `alert_status` of a hook that fails is `disabled`
 - user/project/quick_actions: lines of a description that begin with `/` are executed
 - rest/authentication: `PRIVATE-TOKEN`; the path of a project is one segment, with `%2F`
+- rest, "Redirects": GET of a moved project is 301 to its id, and other methods are 405
 - a title that begins with `Draft:` makes a draft, which cannot be merged
 """
 
@@ -30,6 +31,7 @@ class FakeGitLab(FakeForge):
 
     kind = "gitlab"
     api = "/api/v4"
+    by_id = "/projects/"
     page_size = 20
 
     def routes(self) -> list[tuple[str, str, str, Operation]]:
@@ -55,6 +57,17 @@ class FakeGitLab(FakeForge):
             ("GET", PROJECT + r"/repository/commits/(\w+)/statuses", "checks", self._checks),
             *GitLabEvents(self).routes(),
         ]
+
+    def path_of(self, project: str) -> str:
+        return f"/projects/{project.replace('/', '%2F')}"
+
+    def moved(self, request: web.Request, rest: str) -> web.Response:
+        if request.method != "GET":
+            text = "405 Non GET methods are not allowed for moved projects"
+            return web.json_response({"message": text}, status=405)
+        url = self.url_by_id(rest)
+        text = f"This resource has been moved permanently to {url}"
+        return web.Response(text=text, status=301, headers={"Location": url})
 
     def authorize(self, request: web.Request, operation: str) -> None:
         if request.headers.get("PRIVATE-TOKEN") != self.world.token:
@@ -87,7 +100,8 @@ class FakeGitLab(FakeForge):
         self._check_project(call)
         level = 30 if self.world.may_push else 20
         permissions = {"project_access": {"access_level": level}, "group_access": None}
-        return {"default_branch": "main", "permissions": permissions}
+        names = {"id": self.world.id, "path_with_namespace": self.world.project}
+        return names | {"default_branch": "main", "permissions": permissions}
 
     def _branch(self, call: Request) -> Any:
         self._check_project(call)

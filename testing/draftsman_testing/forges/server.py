@@ -27,6 +27,13 @@ MAX_BODY: Final = 2**26
 Operation = Callable[["Request"], Any]
 
 
+def is_below(path: str, parent: str) -> bool:
+    """Return whether a path is that of a repository, or below it, in any case."""
+    path = path.casefold()
+    parent = parent.casefold()
+    return path == parent or path.startswith(f"{parent}/")
+
+
 class Refused(Exception):
     """A response of an error."""
 
@@ -65,6 +72,8 @@ class FakeForge(FakeServer[Call], ABC):
     page_size: ClassVar[int] = 30
     """Entries of a page without the parameter."""
     links: ClassVar[bool] = True
+    by_id: ClassVar[str] = "/repositories/"
+    """Path of repositories by their id, below the API."""
     tags: ClassVar[bool] = True
     """Whether responses have an ETag."""
 
@@ -101,6 +110,14 @@ class FakeForge(FakeServer[Call], ABC):
     def limited(self, name: str) -> Refused:
         """Return the response of a rate limit, `primary` or `secondary`."""
 
+    @abstractmethod
+    def path_of(self, project: str) -> str:
+        """Return the path of a repository, below the API."""
+
+    @abstractmethod
+    def moved(self, request: web.Request, rest: str) -> web.Response:
+        """Return the response to a call at a former name, with the `rest` of its path and query."""
+
     def graphql(self, call: Request) -> Any:
         """Execute a query of GraphQL, which only GitHub has."""
         raise Refused(404, "Not Found")
@@ -129,15 +146,58 @@ class FakeForge(FakeServer[Call], ABC):
         path = request.rel_url.raw_path
         if path.startswith("/logs/"):
             return self._log(request, int(path.rpartition("/")[2]))
+        if path.startswith("/lfs/"):
+            return await self.world.lfs.transfer(request)
         if path == "/api/graphql":
             return await self._call(request, "graphql", self.graphql, ())
         if not path.startswith(self.api):
             return await self._git(request)
-        for method, pattern, name, operation in self.routes():
-            match = re.fullmatch(pattern, path[len(self.api) :])
-            if match is not None and method == request.method:
-                return await self._call(request, name, operation, match.groups())
-        return web.json_response({"message": "404 Not Found"}, status=404)
+        now = self.path_of(self.world.project)
+        path = path[len(self.api) :].replace(f"{self.by_id}{self.world.id}", now)
+        if (fault := self._blocked(path)) is not None:
+            return await respond(request, fault, self._never, self._refused)
+        for former in self.world.former:
+            if is_below(path, old := self.path_of(former)):
+                name, _, _ = self._route(request.method, now + path[len(old) :])
+                return await self._call(request, name, self._redirect, (old,))
+        name, operation, parts = self._route(request.method, path)
+        is_other = is_below(path, f"/{now.split('/')[1]}") and not is_below(path, now)
+        return await self._call(request, name, self._unknown if is_other else operation, parts)
+
+    def _route(self, method: str, path: str) -> tuple[str, Operation, tuple[str, ...]]:
+        """Return name, function and the groups of the path of an operation."""
+        for known, pattern, name, operation in self.routes():
+            match = re.fullmatch(pattern, path)
+            if match is not None and known == method:
+                return name, operation, match.groups()
+        return "unknown", self._unknown, ()
+
+    def _unknown(self, call: Request) -> Any:
+        raise Refused(404, "404 Not Found")
+
+    def url_by_id(self, rest: str) -> str:
+        """Return the URL of the repository by its id, which a rename does not change."""
+        return f"{self.world.base}{self.api}{self.by_id}{self.world.id}{rest}"
+
+    def _redirect(self, call: Request) -> web.Response:
+        old = f"{self.api}{call.parts[0]}"
+        return self.moved(call.http, call.http.rel_url.raw_path_qs.removeprefix(old))
+
+    def _blocked(self, path: str) -> Fault | None:
+        blocked = self.world.blocked.items()
+        return next((fault for name, fault in blocked if is_below(path, self.path_of(name))), None)
+
+    async def _never(self) -> web.Response:
+        raise ValueError("a blocked repository has no operations")
+
+    def _refused(self, fault: Fault) -> web.Response | None:
+        """Return the response of a fault that is one of a forge."""
+        if fault.name in ("primary", "secondary"):
+            refused = self.limited(fault.name)
+            return web.json_response(refused.body, status=refused.status, headers=refused.headers)
+        if fault.name == "error":
+            return web.json_response({"message": fault.text}, status=fault.status)
+        return None
 
     def _log(self, request: web.Request, id: int) -> web.Response:
         """Serve a log at another host, which is never given a token."""
@@ -169,14 +229,7 @@ class FakeForge(FakeServer[Call], ABC):
 
         def refuse(fault: Fault) -> web.Response | None:
             self._record(request, name, fault.status)
-            if fault.name in ("primary", "secondary"):
-                refused = self.limited(fault.name)
-                return web.json_response(
-                    refused.body, status=refused.status, headers=refused.headers
-                )
-            if fault.name == "error":
-                return web.json_response({"message": fault.text}, status=fault.status)
-            return None
+            return self._refused(fault)
 
         return await respond(request, self.world.faults.take(name), perform, refuse)
 
@@ -229,6 +282,12 @@ class FakeForge(FakeServer[Call], ABC):
         if not self.git_token(*login):
             headers = {"WWW-Authenticate": 'Basic realm="Git"'}
             return web.Response(status=401, text="Authentication required", headers=headers)
+        for former in self.world.former:
+            if is_below(request.path, f"/{former}.git"):  # followed by git, if it may
+                url = str(request.rel_url).replace(former, self.world.project, 1)
+                return web.Response(status=301, headers={"Location": url})
+        if request.path.endswith(".git/info/lfs/objects/batch"):
+            return await self.world.lfs.batch(request)
         writes = "receive-pack" in str(request.rel_url)
         if writes and not self.world.may_push:
             return web.Response(status=403, text="Write access to repository not granted.")

@@ -14,6 +14,7 @@ from zlib import crc32
 from draftsman_testing.fake.faults import ANY, Fault, Faults
 from draftsman_testing.fake.server import ServerState
 from draftsman_testing.forges.conversation import AT, Conversation
+from draftsman_testing.forges.lfs_server import LfsServer
 
 MENTION: Final = re.compile(r"(?<![\w`])@([A-Za-z0-9][A-Za-z0-9-]*)")
 CLOSES: Final = re.compile(
@@ -91,6 +92,12 @@ class ForgeWorld(ServerState[Call]):
     folder: Path = Path()
     """Folder with the bare repositories."""
     project: str = "acme/pay"
+    id: int = 1296269
+    """The id of the repository, which a rename does not change."""
+    former: list[str] = field(default_factory=list)
+    """Names that the repository had before, in lower case."""
+    blocked: dict[str, Fault] = field(default_factory=dict)
+    """Faults of all calls about other repositories, by name in lower case."""
     token: str = "forge-token-of-the-bot"
     login: str = "draftsman-bot"
     people: dict[str, int] = field(default_factory=lambda: {"anna": 7, "ben": 8})
@@ -122,11 +129,20 @@ class ForgeWorld(ServerState[Call]):
     executed: list[str] = field(default_factory=list)
     """Commands of descriptions that the forge executed."""
     talk: Conversation = field(default_factory=Conversation)
+    lfs: LfsServer = field(default_factory=LfsServer)
     faults: ForgeFaults = field(default_factory=ForgeFaults)
 
     def account_id(self, login: str) -> int:
         """Return the id of the account with this login."""
         return self.renamed.get(login) or self.people.get(login) or crc32(login.encode()) + 100
+
+    def rename(self, project: str) -> None:
+        """Rename or transfer the repository; the old name leads to the new one."""
+        old = self.repository
+        self.former.append(self.project)
+        self.project = project
+        self.repository.parent.mkdir(parents=True, exist_ok=True)
+        old.rename(self.repository)
 
     @property
     def repository(self) -> Path:

@@ -260,6 +260,7 @@ async def test_polls_bring_the_label_and_the_answer_once(
     await poll()
     assert (await rt.questions.get(work.number, 1)).status == "open"
     service.receiver._paused["acme"] = 0.0
+    service.receiver._repos["acme"]._paused.clear()
     finish = type(rt.forge_events).finish
     lost = [True]
 

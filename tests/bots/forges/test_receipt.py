@@ -19,7 +19,9 @@ from draftsman.jobs.job import Status
 from draftsman.processes.components import ComponentGroup
 from draftsman.runtime import Runtime
 from draftsman_bots.forges.event_replies import delete_branches
+from draftsman_bots.forges.isolation import RepoIsolation
 from draftsman_bots.forges.service import ForgeService
+from draftsman_bots.process.health import HealthState
 from draftsman_bots.process.http import MAX_BODY_BYTES
 from draftsman_testing.factories import Factory
 from draftsman_testing.fake.faults import Fault
@@ -127,10 +129,11 @@ async def test_events_are_stored_once_over_any_way_and_in_any_order(
             (await make.job_in(Status.COMPLETED),),
         )
         service.receiver._paused["acme"] = service.receiver._due["acme"] = 0.0
+        service.receiver._repos["acme"]._paused.clear()
         await service.receiver.read_due(polls=True)
         assert service.receiver.health.ready, "a repository that is gone delays no other"
         (note,) = service.receiver.health.notes.values()
-        assert note.startswith("forge acme: acme/gone, pull request 9: cannot be read: ")
+        assert note.startswith("forge acme: acme/gone, pull request 9 failed: ")
         answers += [await deliver(url, *hook) for hook in hooks[6:]]
         assert {status for status, _ in answers} == {200}
         review.body = "Edited by a maintainer, whom no forge names"
@@ -198,5 +201,5 @@ async def test_the_branch_of_a_reopened_pull_request_stays(
     for state, stays in (("open", True), ("closed", False)):
         site.fake.world.pulls[0].state = state
         await conn.execute("UPDATE draftsman.pull_requests SET branch_deleted_at = NULL")
-        await delete_branches(changed, "acme")
+        await delete_branches(changed, "acme", RepoIsolation("acme", HealthState()).attempt)
         assert (site.fake.world.head(BRANCH) is not None) == stays

@@ -294,6 +294,12 @@ def test_an_agent_that_is_not_installed_is_an_error(runs: AdapterRuns) -> None:
     assert "cannot start no-such-agent: No such file" in error["message"]
 
 
+def test_an_agent_that_closes_its_output_is_ended(runs: AdapterRuns) -> None:
+    [error] = runs.run(["sh", "-c", "exec >&-; exec sleep 600"])
+    assert (error["class"], error["code"]) == ("TRANSIENT_APP", "agent_exited")
+    assert error["message"] == "the agent closed its output before the end of its turn"
+
+
 def test_unknown_requests_are_refused(runs: AdapterRuns) -> None:
     script = [{"ask": "fs/read_text_file"}, {"ask": "craft/drainMidTurnQueue"}, DONE]
     assert run(runs, script)["summary"] == "all done"

@@ -105,13 +105,27 @@ exec({ends!r}[int(start["request"]["title"])])
                 assert wait == pytest.approx(900, abs=1)
 
 
-async def test_an_agent_that_does_not_exit_after_its_result_is_killed(
-    rt: Runtime, make: Factory, data: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker wait for a moment only until it ends an agent."""
     monkeypatch.setattr(agent_session, "PARK_TIMEOUT", 0.05)
     monkeypatch.setattr(agent_session, "TERMINATE_TIMEOUT", 0.05)
+
+
+async def test_an_agent_that_does_not_exit_after_its_result_is_killed(
+    rt: Runtime, make: Factory, data: Path, repo: Path, impatient: None
+) -> None:
     job = await done(rt, make, data, repo, f"{WORK}\n{STUBBORN}")
     assert (job.status, (job.result or {})["files_changed"]) == (S.COMPLETED, 2)
+
+
+async def test_an_agent_that_closes_its_output_ends(
+    rt: Runtime, make: Factory, data: Path, repo: Path, impatient: None
+) -> None:
+    """It cannot say anything more, so the run does not wait for its time limit."""
+    job = await done(rt, make, data, repo, f"os.close(1)\n{STUBBORN}")
+    assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
+    assert job.last_error == "the agent closed its output without a result, and did not exit"
 
 
 IMPOSSIBLE: tuple[tuple[dict[str, Any], str], ...] = (

@@ -136,6 +136,12 @@ def test_a_program_in_the_background_does_not_delay_the_end(runs: AdapterRuns) -
     assert last(shell(runs, "touch changed; sleep 600 & echo done"))["type"] == "result"
 
 
+def test_a_program_that_closes_its_output_is_ended(runs: AdapterRuns) -> None:
+    error = last(shell(runs, "exec >&- 2>&-; exec sleep 600"))
+    assert (error["class"], error["code"]) == ("TRANSIENT_APP", "exit")
+    assert error["message"] == "agent closed its output, and did not exit"
+
+
 def test_an_unknown_placeholder_is_an_error_of_the_configuration() -> None:
     with pytest.raises(ValueError, match=r"unknown placeholder \{name\}; allowed: \{title\}"):
         AgentSettings.of({"command": ["x"], "kind": "plain", "prompt": "{name}"})

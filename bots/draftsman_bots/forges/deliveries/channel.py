@@ -21,6 +21,7 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.errors import Failure, UsageError
 from draftsman.forges.api.connection import discussion_of
+from draftsman.forges.api.rest_api import GONE
 from draftsman.forges.forge import Discussion
 from draftsman.forges.issue_target import IssueTarget
 from draftsman.formats.amounts import format_size
@@ -36,7 +37,6 @@ PAUSE: Final = 60.0
 EVERY: Final = 1.0
 BURST: Final = 20
 """Comments in a row; afterwards the time between two is `EVERY`. GitHub allows 80 in a minute."""
-_GONE: Final = (404, 410)
 
 
 class ForgeChannel(Channel):
@@ -144,7 +144,7 @@ def _translated(error: Failure, gone: str = TARGET_GONE) -> Failure:
     code = error.code
     retry_after = error.retry_after
     declared = error.declared
-    if error.http_status in _GONE:
+    if error.http_status in GONE:
         code = gone
         declared = "PERMANENT"
     elif error.http_status == 401 or error.code == "no_secret":

@@ -150,6 +150,8 @@ class Poller:
         self._sync = BoardSync(context)
         self._outage = OutageGuard("the Trello poller")
         self._checked: dict[str, float] = {}
+        self._last: str | None = None
+        """The board at which the last round ended early."""
 
     async def run(self) -> None:
         """Acquire the lease and poll, until stopped.
@@ -164,15 +166,21 @@ class Poller:
             await self.stop.wait(min(self._interval, LEASE_RETRY))
 
     async def poll_once(self) -> float:
-        """Poll every board once; return the seconds to wait for Trello's rate limit."""
-        wait = 0.0
-        for board in await boards_of(self._context.rt).all():
+        """Poll every board once; return the seconds to wait for Trello's rate limit.
+
+        After a limit, the next round begins with the next board: none is always left out.
+        """
+        boards = await boards_of(self._context.rt).all()
+        ids = [board.board_id for board in boards]
+        first = ids.index(self._last) + 1 if self._last in ids else 0
+        for board in (*boards[first:], *boards[:first]):
             if self.stop:
                 break
-            wait = max(wait, await self._poll(board))
-            if wait:
-                break
-        return wait
+            if wait := await self._poll(board):
+                self._last = board.board_id
+                return wait
+        self._last = None
+        return 0.0
 
     async def _hold_lease(self) -> None:
         term = await boards_of(self._context.rt).acquire(self._owner, LEASE, self._sender())

@@ -97,10 +97,19 @@ class CommitIdentity:
         ]
         return git_failure(
             f"{self.signing_key} of [git] signs no commits of {self.committer}:"
-            f" {'; '.join(reasons)[:300]}; correct it on this worker, and check it with draftsman"
-            " doctor",
+            f" {'; '.join(reasons)[:300]}; correct it on this worker",
             "signing",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesCommit:
+    """The commit with the changes of the requester, on the commit that they were made on."""
+
+    id: str
+    content: str
+    """The commit as git stores it, which another worker writes again."""
+    files: int
 
 
 async def with_sign_off(message: str, person: str, cwd: Path) -> str:

@@ -7,6 +7,7 @@ new files belong to the owner.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ipaddress
 import os
@@ -15,6 +16,7 @@ import re
 import shlex
 import shutil
 import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,6 +29,7 @@ from draftsman.agent_runs.clones.git import (
     FLAGS,
     NO_ENTRY,
     config_variables,
+    explain_error,
     git,
     git_failure,
     git_version,
@@ -196,6 +199,16 @@ os.execv(command[0], command)
 """Imports nothing after it dropped its privileges: the owner may not be able to read our Python."""
 
 
+ADD_FILE: Final = """
+set -e
+cd -- "$2"
+[ ! -d .git ] || cd .git
+mkdir -p -- "${1%/*}"
+cat > "$1.part"
+mv -- "$1.part" "$1"
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class RepoSource:
     """A repository, by the absolute path of its top folder or by its URL."""
@@ -294,6 +307,19 @@ class RepoSource:
             cwd=mirror,
             env=route.env,
         )
+
+    async def add_file(self, path: str, data: bytes) -> None:
+        """Write a file below `.git` of a local repository, as its owner.
+
+        Raises Failure with origin `git`.
+        """
+        command = [*self._run_as_owner(), "/bin/sh", "-c", ADD_FILE, "sh", path, self.location]
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=DEVNULL, stderr=PIPE, env={"PATH": os.defpath}
+        )
+        _, errors = await process.communicate(data)
+        if process.returncode != 0:
+            raise explain_error("add", errors.decode(errors="replace"))
 
     async def _route(self) -> Route:
         """Return a route; the host is resolved and checked for each connection."""

@@ -6,6 +6,7 @@ request of its own, and its reply is JSON; the server sends no messages of its o
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 from collections.abc import Mapping, Sequence
@@ -74,14 +75,14 @@ class McpEndpoint:
     async def _answer(self, request: GatewayRequest, reply: GatewayReply) -> None:
         body = TOO_LONG if len(request.body) > MAX_LINE else request.body
         try:
-            message = parse_message(body)
+            message = await asyncio.to_thread(parse_message, body)
             modern = check_headers(request.headers, message)
         except ProtocolError as error:
             await reply.send_json(STATUS.get(error.code, 400), _error(error))
             return
         replies: list[dict[str, Any]] = []
         server = McpServer(self._tools, self._instructions, replies.append, handshake=False)
-        server.receive(body)
+        server.handle(message)
         await server.finish()
         answers = [item for item in replies if "id" in item]
         if not answers:

@@ -104,12 +104,20 @@ class McpServer:
         await self.finish()
 
     def receive(self, line: bytes) -> None:
-        """Handle a message."""
+        """Handle a line."""
         if not line.strip():
             return
-        id: str | int | None = None
         try:
             message = parse_message(line)
+        except ProtocolError as error:
+            self._reply_error(None, error)
+        else:
+            self.handle(message)
+
+    def handle(self, message: dict[str, Any]) -> None:
+        """Handle a message."""
+        id: str | int | None = None
+        try:
             method = message.get("method")
             params = message.get("params", {})
             id = _id(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from dataclasses import replace
@@ -15,6 +16,8 @@ from draftsman.agent_runs.protocol.agent_messages import FromAgent
 from draftsman.agent_runs.protocol.protocol import AckMessage, ToAgent
 from draftsman.sandbox.processes.process import BEGINNING, MAX_LINE, MalformedLine
 
+SHORT: Final = 16 * 1024
+"""Bytes of a line that is parsed in the event loop."""
 MAX_REASON: Final = 300
 """Maximum characters of the reason for refusing a line."""
 TYPES: Final = tuple(model.model_fields["type"].default for model in get_args(FromAgent))
@@ -24,6 +27,7 @@ SURROGATES: Final = re.compile(
     re.DOTALL,
 )
 """Escapes of JSON: group 1 is one to keep; the others are halves of a surrogate pair."""
+HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 FIRST_ID: Final = re.compile(
     rb'\s*{\s*(?:"type"\s*:\s*"\w*"\s*,\s*)?"id"\s*:\s*"([ -!#-\[\]-~]{1,200})"'
 )
@@ -31,6 +35,13 @@ FIRST_ID: Final = re.compile(
 REPLACEMENT: Final = rb"\ufffd"
 _Tagged = Annotated[FromAgent, Field(discriminator="type")]
 _ADAPTER: Final[TypeAdapter[FromAgent]] = TypeAdapter(_Tagged)
+
+
+async def parse(line: bytes | MalformedLine) -> FromAgent | MalformedLine:
+    """Parse a line as `parse_line`; a long one in a thread, so that other runs go on."""
+    if isinstance(line, MalformedLine) or len(line) < SHORT:
+        return parse_line(line)
+    return await asyncio.to_thread(parse_line, line)
 
 
 def parse_line(line: bytes | MalformedLine) -> FromAgent | MalformedLine:
@@ -44,7 +55,8 @@ def parse_line(line: bytes | MalformedLine) -> FromAgent | MalformedLine:
     if len(line) > MAX_LINE:
         malformed = MalformedLine.too_long(len(line), MAX_LINE, line[:BEGINNING])
         return parse_line(malformed)
-    line = SURROGATES.sub(lambda escape: escape[1] or REPLACEMENT, line)
+    if HALF.search(line):
+        line = SURROGATES.sub(lambda escape: escape[1] or REPLACEMENT, line)
     try:
         return _ADAPTER.validate_json(line, strict=True)
     except ValidationError as error:

@@ -26,7 +26,7 @@ from draftsman.agent_runs.protocol.agent_messages import (
     StepMessage,
     UsageMessage,
 )
-from draftsman.agent_runs.protocol.codec import encode, parse_line
+from draftsman.agent_runs.protocol.codec import encode, parse
 from draftsman.agent_runs.protocol.protocol import (
     AckMessage,
     AgentErrorClass,
@@ -113,9 +113,9 @@ class DroppedOutput:
         self._messages: Counter[str] = Counter()
         self._bytes = 0
 
-    def add_message(self, line: bytes | MalformedLine) -> RefusedMessage | None:
+    async def add_message(self, line: bytes | MalformedLine) -> RefusedMessage | None:
         """Count a message; return the refusal of a message with an id."""
-        message = parse_line(line)
+        message = await parse(line)
         name = "malformed line" if isinstance(message, MalformedLine) else message.type
         self._messages[name] += 1
         return None if message.id is None else RefusedMessage(id=message.id, reason=PARKED)
@@ -136,7 +136,7 @@ class DroppedOutput:
 
 
 PARK_TIMEOUT: Final = 10.0
-"""Seconds that a parked agent has to save a checkpoint and exit."""
+"""Seconds that an agent has to exit, after it was parked or has closed its output."""
 TERMINATE_TIMEOUT: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 LOGGED_REFUSALS: Final = 100
@@ -213,6 +213,8 @@ class AgentSession:
             if (left_out := self._malformed - LOGGED_REFUSALS) > 0:
                 text = f"[refused] {left_out:,} more lines that are no messages of the protocol"
                 self._run.log.write(text)
+            if self._termination is None:
+                self._termination = asyncio.create_task(self._end_silent(process))
             self.exit_code = await process.wait()
         finally:
             if self._termination is not None:
@@ -284,6 +286,14 @@ class AgentSession:
         self._run.log.write(f"[stopped] {failure}")
         process.kill()
 
+    async def _end_silent(self, process: AgentProcess) -> None:
+        """End an agent that lives on without its output, and so without a result."""
+        await asyncio.sleep(PARK_TIMEOUT)
+        text = "the agent closed its output without a result, and did not exit"
+        self.error = self.error or Failure(text, origin="agent", code="protocol")
+        self._run.log.write(f"[stopped] {text}")
+        await _terminate(process)
+
     def _schedule_termination(self, process: AgentProcess) -> None:
         if self._termination is None:
             self._termination = asyncio.create_task(_terminate_after_timeout(process))
@@ -292,7 +302,7 @@ class AgentSession:
         if is_quota(self.error):
             return
         if self._run.parked:  # its question is asked: nothing can be stored
-            refusal = self.dropped.add_message(line)
+            refusal = await self.dropped.add_message(line)
             if refusal is not None and process.unread <= MAX_REFUSALS:
                 process.post(encode(refusal))
             return
@@ -309,7 +319,7 @@ class AgentSession:
 
     async def answer_program(self, process: AgentProcess, line: bytes) -> bytes:
         """Handle a message of a program on the socket of the run; return the reply."""
-        message = parse_line(line)
+        message = await parse(line)
         if isinstance(message, MalformedLine):
             return encode(RefusedMessage(id=message.id, reason=message.reason))
         if not isinstance(message, PROGRAM_MESSAGES) or message.id is None:
@@ -398,7 +408,7 @@ class AgentSession:
     # Messages of the agent
 
     async def _handle(self, process: AgentProcess, line: bytes | MalformedLine) -> None:
-        message = parse_line(line)
+        message = await parse(line)
         if isinstance(message, MalformedLine):
             self._refuse_line(process, message)
             return
@@ -563,6 +573,10 @@ def _refusal(id: str | None, error: UsageError | Failure) -> RefusedMessage:
 async def _terminate_after_timeout(process: AgentProcess) -> None:
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.sleep(PARK_TIMEOUT)
-        process.terminate()
-        await asyncio.sleep(TERMINATE_TIMEOUT)
-        process.kill()
+        await _terminate(process)
+
+
+async def _terminate(process: AgentProcess) -> None:
+    process.terminate()
+    await asyncio.sleep(TERMINATE_TIMEOUT)
+    process.kill()

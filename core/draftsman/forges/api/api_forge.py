@@ -27,6 +27,8 @@ class ApiForge(ABC):
     """The state of a commit whose status did not pass."""
     status_key: ClassVar[str] = "context"
     """The field with the name of a status."""
+    location_key: ClassVar[str] = "full_name"
+    """The field with the owner and name of a repository."""
 
     def __init__(
         self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project
@@ -34,13 +36,22 @@ class ApiForge(ABC):
         self.name = name
         self.project = project
         self._settings = settings
-        self._api = RestApi(name, self.api_url(settings.url), http, self._authorization)
-        self._path = f"/repos/{quote(project.path)}"
+        self._path = self.path_of(project)
+        api = self.api_url(settings.url)
+        self._api = RestApi(name, api, http, self._authorization, self._path)
 
     @classmethod
     def api_url(cls, forge_url: str) -> str:
         """Return the URL of a forge's REST API."""
         return f"{forge_url}{cls.api_path}"
+
+    @classmethod
+    def path_of(cls, project: Project) -> str:
+        """Return the path of a repository in the API."""
+        return f"/repos/{quote(project.path)}"
+
+    async def location(self) -> str:
+        return str((await self._api.get(self._path))[self.location_key])
 
     async def default_branch(self) -> str:
         return str((await self._api.get(self._path))["default_branch"])

@@ -9,14 +9,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from draftsman.errors import Failure
-from draftsman.forges.api.rest_api import MAX_PAGES, PAGE, ApiResponse, RestApi, entries_of
+from draftsman.forges.api.rest_api import GONE, MAX_PAGES, PAGE, ApiResponse, RestApi, entries_of
 from draftsman.forges.forge_event import ForgeEvent, Labeling, labeled
 
 # Issues with a label, each with the event that gave it.
-
-
-GONE: Final = (404, 410)
-"""Statuses of an issue that was deleted or moved."""
 
 
 class LabeledIssues:

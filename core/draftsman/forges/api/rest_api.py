@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPMethod
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
@@ -26,6 +26,13 @@ SECONDARY_LIMIT: Final = 60.0
 """Seconds to wait after a secondary rate limit, if the response names none."""
 ERROR_BODY: Final = 4000
 """Bytes read of an error response."""
+MOVED: Final = (301, 302, 307, 308)
+"""Statuses of the old address of a repository that was renamed or transferred."""
+SAME_METHOD: Final = (307, 308)
+"""Those that are followed for other methods than GET."""
+MAX_MOVES: Final = 3
+GONE: Final = (404, 410, 451)
+"""Statuses of what was deleted, moved without a trace, or blocked for legal reasons."""
 _NEXT: Final = re.compile(r'<([^>]+)>\s*;[^,]*\brel="next"')
 
 Headers = Callable[[], Awaitable[Mapping[str, str]]]
@@ -40,14 +47,39 @@ class ApiResponse:
     data: Any
 
 
-class RestApi:
-    """The API at `base`; `authorization` returns the headers with the token for each call."""
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A request without its URL."""
 
-    def __init__(self, name: str, base: str, http: HttpSettings, authorization: Headers) -> None:
+    method: str
+    body: Mapping[str, Any] | None = None
+    accepts: tuple[int, ...] = ()
+    """Statuses besides 2xx that are no failure."""
+    condition: Mapping[str, str] | None = None
+    leaves: Callable[[], None] = lambda: None
+    """Called right before the request is sent, also to the target of a redirect."""
+
+
+class RestApi:
+    """The API at `base`; `authorization` returns the headers with the token for each call.
+
+    Redirects inside of the API are followed, as of the path of a `repository` that was renamed; one
+    to another host would get the token, and is refused.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base: str,
+        http: HttpSettings,
+        authorization: Headers,
+        repository: str = "",
+    ) -> None:
         self._name = name
         self._base = base
         self._http = http
         self._authorization = authorization
+        self._repository = repository
 
     async def call(
         self,
@@ -64,7 +96,7 @@ class RestApi:
         `leaves` is called right before the request is sent.
         """
         url = self.url(path, query or {})
-        return await self._send(method, url, body, accepts, leaves=leaves)
+        return await self._send(url, _Call(method, body, tuple(accepts), leaves=leaves))
 
     def url(self, path: str, query: Mapping[str, str | int]) -> str:
         """Return the URL of a resource."""
@@ -73,7 +105,8 @@ class RestApi:
     async def read(self, url: str, etag: str | None) -> ApiResponse:
         """Return the resource at a URL of this API, with status 304 if it still has the ETag."""
         headers = {} if etag is None else {"if-none-match": etag}
-        return await self._send("GET", url, None, () if etag is None else (304,), headers)
+        accepts = () if etag is None else (304,)
+        return await self._send(url, _Call("GET", accepts=accepts, condition=headers))
 
     async def text(self, path: str, limit: int) -> str:
         """Return the end of a text resource, such as a log; empty if there is none.
@@ -115,7 +148,7 @@ class RestApi:
         url = self.url(path, query)
         entries: list[Any] = []
         for _ in range(MAX_PAGES):
-            response = await self._send("GET", url, None, ())
+            response = await self._send(url, _Call("GET"))
             page = entries_of(response.data, key)
             entries += page
             following = self.next_page(response, url, page, len(entries))
@@ -144,26 +177,70 @@ class RestApi:
             raise Failure(text, origin="forge", code="foreign_page", declared="PERMANENT")
         return str(url)
 
-    async def _send(
-        self,
-        method: str,
-        url: str,
-        body: Mapping[str, Any] | None,
-        accepts: Sequence[int],
-        condition: Mapping[str, str] | None = None,
-        leaves: Callable[[], None] = lambda: None,
-    ) -> ApiResponse:
-        headers = {"accept": "application/json", **await self._authorization(), **(condition or {})}
+    async def _send(self, url: str, call: _Call) -> ApiResponse:
+        """Return the response of the place to which redirects lead."""
+        follows = MOVED if call.method == "GET" else SAME_METHOD
+        followed = replace(call, accepts=(*call.accepts, *follows))
+        for _ in range(MAX_MOVES):
+            try:
+                response = await self._request(url, followed)
+            except Failure as error:
+                if error.http_status != 405 or (moved := await self._moved(url)) is None:
+                    raise
+                url = moved
+                continue
+            if response.status not in follows:
+                return response
+            url = self._target(url, response)
+        raise self._redirect_failure(url, f"more than {MAX_MOVES} redirects")
+
+    async def _moved(self, url: str) -> str | None:
+        """Return the URL at the new address of the repository; None if that has not moved.
+
+        A forge may refuse other methods than GET at the old address, and redirect only those.
+        """
+        old = f"{self._base}{self._repository}"
+        if not self._repository or not url.startswith(old):
+            return None
+        response = await self._request(old, _Call("GET", accepts=MOVED))
+        if response.status not in MOVED:
+            return None
+        return self._target(old, response) + url.removeprefix(old)
+
+    def _target(self, url: str, response: ApiResponse) -> str:
+        """Return the URL of a redirect; raises Failure for one out of this API."""
+        target = urljoin(url, response.headers.get("location", ""))
+        new = urlsplit(target)
+        base = urlsplit(self._base)
+        inside = new.path.startswith(f"{base.path}/") and ".." not in new.path.split("/")
+        if new[:2] != base[:2] or not inside:
+            raise self._redirect_failure(url, f"a redirect to {new.netloc}{new.path}")
+        return target
+
+    def _redirect_failure(self, url: str, problem: str) -> Failure:
+        return Failure(
+            f"{self._name}: {urlsplit(url).path}: {problem}, which does not get the token; check"
+            " the url of the forge and the address of the repository",
+            origin="forge",
+            code="foreign_redirect",
+            http_status=301,
+            declared="PERMANENT",
+        )
+
+    async def _request(self, url: str, call: _Call) -> ApiResponse:
+        headers = {"accept": "application/json", **await self._authorization()}
+        headers |= call.condition or {}
         content = None
-        if body is not None:
+        if call.body is not None:
             headers["content-type"] = "application/json"
-            content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+            content = json.dumps(call.body, ensure_ascii=False).encode("utf-8", "replace")
         client = HttpClient(self._http, trusted=[self._base])
-        call = HttpCall(method, url, headers, content)
-        async with client.stream(call, TIMEOUTS, leaves=leaves) as response:
-            if not (200 <= response.status < 300 or response.status in accepts):
-                raise await self._refusal(method, response)
-            raw = await response.read() if response.status not in (304, 404) else b""
+        request = HttpCall(call.method, url, headers, content)
+        async with client.stream(request, TIMEOUTS, leaves=call.leaves) as response:
+            if not (200 <= response.status < 300 or response.status in call.accepts):
+                raise await self._refusal(call.method, response)
+            has_body = response.status not in (304, 404, *MOVED)
+            raw = await response.read() if has_body else b""
             return ApiResponse(response.status, response.headers, self._parse(raw, response))
 
     def _parse(self, raw: bytes, response: OutboundResponse) -> Any:

@@ -52,6 +52,10 @@ DEFAULT_OUTPUT: Final = 4096
 """Output tokens that are reserved for a request without a maximum."""
 BUSY: Final = frozenset({429, 502, 503, 529})
 """Statuses of a provider that is busy; it bills nothing."""
+SMALL: Final = 16 * 1024
+"""Characters of an event that is parsed in the event loop."""
+MAX_VALUES: Final = 1_000_000
+"""Maximum commas and brackets of a body: each value needs a hundred bytes of memory."""
 MAX_TRIES: Final = 5
 FIRST_DELAY: Final = 1.0
 """Seconds until the second try of a call; each further one takes twice as long."""
@@ -103,6 +107,7 @@ class Gateway:
         self._timeouts = Timeouts.of(limits)
         self._ledger = ledger
         self._free = FreeCalls()
+        self._parsing = asyncio.Semaphore(1)
         trusted = [] if settings.base_url is None else [settings.base_url]
         self._client = HttpClient(http, trusted=trusted, keep=KEPT_CONNECTIONS)
 
@@ -122,7 +127,8 @@ class Gateway:
             await self._refuse(reply, path, problem)
         else:
             try:
-                call, estimate = self._call(request, path)
+                async with self._parsing:  # one large body at a time
+                    call, estimate = await asyncio.to_thread(self._call, request, path)
             except NotAllowed as error:
                 await self._ledger.refuse(str(error))
                 await self._refuse(reply, 403, str(error))
@@ -305,9 +311,13 @@ async def _stream(
 
     if response.headers.get("content-type", "").startswith("text/event-stream"):
         async for event in parse_events(forwarded()):
-            meter.add_event(event.data)
+            if len(event.data) < SMALL:
+                meter.add_event(event.data)
+            else:
+                await asyncio.to_thread(meter.add_event, event.data)
     else:
-        meter.add_body(b"".join([chunk async for chunk in forwarded()]))
+        body = b"".join([chunk async for chunk in forwarded()])
+        await asyncio.to_thread(meter.add_body, body)
 
 
 async def _is_sent(sending: Coroutine[Any, Any, None], patience: float) -> bool:
@@ -325,6 +335,8 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
     Of a repeated key the gateway and the provider might each read another value.
     """
+    if sum(map(body.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise ValueError(f"the body has more than {MAX_VALUES:,} commas and brackets")
     try:
         value = json.loads(body, object_pairs_hook=_unique)
     except _RepeatedKey:

@@ -11,6 +11,7 @@ from draftsman.errors import ConfigError
 from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.trello import identity
 from draftsman_bots.trello.boards.poller import BoardSync, Poller
+from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests import label_jobs
 from draftsman_bots.trello.transport.api_errors import PAUSES
@@ -97,13 +98,36 @@ async def test_actions_in_the_same_second_are_read_once(
 async def test_unreadable_board_does_not_block_other_boards(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
+    config = await bench.watch()
     await _another(bench, trello)
+    await boards_of(bench.rt).save(config, bench.people.olga)
     trello.faults.next("GET", "/boards/{id}/cards", Fault.HTML_503, times=2)
     await bench.poll()
     [problem] = bench.context.health.problems.values()
     assert "cannot be read" in problem
+    reads = [call.url for call in trello.calls if call.path == "/boards/{id}/cards"]
+    assert len({url.partition("/cards")[0] for url in reads}) == 2
     await bench.poll()
     assert bench.context.health.ready
+
+
+async def test_a_board_that_meets_the_limit_each_time_leaves_out_no_other(
+    bench: TrelloBotHarness, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = await bench.watch()
+    await _another(bench, trello)
+    await boards_of(bench.rt).save(config, bench.people.olga)
+    boards = [board.board_id for board in await boards_of(bench.rt).all()]
+    polled = []
+
+    async def limited_at_first(self: Poller, board: BoardConfig) -> float:
+        polled.append(board.board_id)
+        return 60.0 if board.board_id == boards[0] else 0.0
+
+    monkeypatch.setattr(Poller, "_poll", limited_at_first)
+    assert [await bench.poller.poll_once() for _ in range(3)] == [60.0] * 3
+    first, second = boards
+    assert polled == [first, second, first, second, first]
 
 
 async def test_rejected_token_stops_requests(bench: TrelloBotHarness, trello: FakeTrello) -> None:

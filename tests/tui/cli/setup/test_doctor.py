@@ -18,12 +18,17 @@ from draftsman.database import session_settings
 from draftsman.database.database import Connection
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.deliveries.store import rate_limits
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman_bots.trello import doctor
 from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
-from draftsman_testing.trello import FakeTrello, Fault
+from draftsman_testing.fake.faults import Fault
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.webhook_receiver import WebhookReceiver
+from tests.core.forges.api_contract import forge_harness
 from tests.support.server import Server
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
@@ -74,6 +79,8 @@ async def test_a_valid_installation_has_no_failure(cli: Cli) -> None:
         "warn",
         "draftsman up",
     )
+    assert "ignores instructions" in checks_by_name["default agent"]["text"]
+    assert "add [agents.claude]" in checks_by_name["default agent"]["hint"]
     agent = checks_by_name["agent tidy"]
     assert (agent["status"], agent["text"].partition(": ")[0]) == ("ok", f"version {__version__}")
     assert (
@@ -488,3 +495,27 @@ async def test_all_logins_of_a_person_on_forges_are_checked(
     assert "no person has a login there" not in str(checks)
     cli.config.write_text(tables + person.replace("two:", "three:"), encoding="utf-8")
     assert "has the name in: three:benny" in str((await cli("doctor", "--json")).json)
+
+
+async def test_renamed_and_blocked_repositories_are_named(
+    cli: Cli, rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `repos check`, too; the others are checked all the same."""
+    async with forge_harness("gitlab", tmp_path, monkeypatch) as site:
+        world = site.fake.world
+        for name in ("pay", "blocked"):
+            repo = Repo.at(parse(f"{world.base}/acme/{name}"))
+            await rt.repos.add(repo, RepoProfile(), make.owner)
+        world.blocked["acme/blocked"] = Fault("error", status=451, text="Repository access blocked")
+        world.rename("acme/payments")
+        table = f'url = "{world.base}"\nkind = "gitlab"\ntoken = {{ env = "FORGE_TOKEN" }}\n'
+        text = f'http.allow = ["127.0.0.1"]\n{cli.config.read_text()}\n[forges.acme]\n{table}'
+        cli.config.write_text(text)
+        found = json.loads((await cli("doctor", "--json")).out)["checks"]
+        checks = {item["text"]: item for item in found if item["name"] == "forge acme"}
+        moved = "acme/pay is acme/payments now: its events are followed there, and git is not"
+        assert checks[moved]["status"] == "warn"
+        assert checks[moved]["hint"].endswith(f"draftsman repos add {world.base}/acme/payments")
+        (blocked,) = [item for text, item in checks.items() if "451" in text]
+        assert blocked["status"] == "fail"
+        assert blocked["text"].startswith("acme/blocked: ")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 import click
 
@@ -17,6 +19,14 @@ from draftsman_tui.cli.processes.supervisor import Child
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import of_channel, require
 
+APP: Final = click.option(
+    "--app",
+    "module",
+    type=params.TEXT,
+    metavar="MODULE",
+    help="Module of this folder, or installed, that declares job types with @job.",
+)
+
 
 @command(
     "worker",
@@ -24,6 +34,7 @@ from draftsman_tui.terminal.extras import of_channel, require
     examples=(
         "draftsman worker",
         "draftsman worker --queue fast --queue default --slots 4",
+        "draftsman worker --app company.jobs",
         "draftsman worker --health-port 8080",
     ),
     long_running=True,
@@ -39,6 +50,7 @@ from draftsman_tui.terminal.extras import of_channel, require
     metavar="PORT",
     help="Serve /healthz, /readyz and /metrics on this port, on all addresses.",
 )
+@APP
 @click.option("--parent", type=int, hidden=True)
 async def worker(
     app: App,
@@ -46,9 +58,13 @@ async def worker(
     slots: int | None,
     no_leader: bool,
     health_port: int | None,
+    module: str | None,
     parent: int | None,
 ) -> None:
     """Run a worker.
+
+    With --app, it runs the job types that a module of the current folder declares with @job; unset,
+    `app` of [tool.draftsman] in the pyproject.toml of this folder names the module.
 
     A single worker at a time is the leader and runs the maintenance sweeps. On SIGTERM, SIGINT or
     SIGHUP, a worker stops claiming jobs, gives runs time to finish, and releases the rest at their
@@ -61,6 +77,7 @@ async def worker(
     set_up_log(app)
     if parent is None:
         warn_of_variables(app)
+    from draftsman.job_types.app import find_app
     from draftsman.worker_main import run_worker
 
     code = await run_worker(
@@ -70,6 +87,7 @@ async def worker(
         leader=not no_leader,
         parent=parent,
         health_port=health_port,
+        app=find_app(module, Path.cwd()),
     )
     if code:
         raise click.exceptions.Exit(code)
@@ -193,12 +211,13 @@ def _with_options(settings: Settings, listen: str | None, url: str | None) -> Se
 @command(
     "up",
     section="Processes",
-    examples=("draftsman up", "draftsman up --headless"),
+    examples=("draftsman up", "draftsman up --app company.jobs", "draftsman up --headless"),
     long_running=True,
 )
 @click.option("--headless", is_flag=True, help="Run without dashboard and prompts, as a service.")
+@APP
 @click.option("--attached", is_flag=True, hidden=True)
-async def up(app: App, headless: bool, attached: bool) -> None:
+async def up(app: App, headless: bool, module: str | None, attached: bool) -> None:
     """Start a worker and the configured bots, and supervise them.
 
     A process that dies is restarted. On a terminal, opens the dashboard; q or Ctrl-C asks whether
@@ -218,21 +237,26 @@ async def up(app: App, headless: bool, attached: bool) -> None:
 
             set_up_log(app)
             warn_of_variables(app)
-            code = await Supervisor(_children(app)).run(signals, attached=attached)
+            code = await Supervisor(_children(app, module)).run(signals, attached=attached)
         else:
             from draftsman_tui.cli.processes.foreground import Foreground
 
-            headless_command = [*child(app, "up"), "--headless", "--attached"]
+            options = [*_app_option(module), "--headless", "--attached"]
+            headless_command = [*child(app, "up"), *options]
             code = await Foreground(app, headless_command, signals).run()
     if code:
         raise click.exceptions.Exit(code)
 
 
-def _children(app: App) -> list[Child]:
+def _app_option(module: str | None) -> list[str]:
+    return [] if module is None else ["--app", module]
+
+
+def _children(app: App, module: str | None) -> list[Child]:
     from draftsman_tui.cli.processes.supervisor import Child
 
     parent = ["--parent", str(os.getpid())]
-    worker = [*child(app, "worker"), *parent]
+    worker = [*child(app, "worker"), *_app_option(module), *parent]
     children = [Child("worker", worker, "worker; runs get time to finish")]
     if bots := _configured(app.settings):
         for channel in bots:

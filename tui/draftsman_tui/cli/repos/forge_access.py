@@ -31,16 +31,21 @@ async def check_access(settings: Settings, source: str) -> ForgeAccess | None:
 
     if (found := forge_settings(settings, source)) is None:
         return None
-    name, _, project = found
+    name, table, project = found
     path = project.path
     try:
         forge = forge_at(settings, name, path)
         account = await forge.account()
+        location = await forge.location()
         misses_webhook = await _misses_webhook(settings, forge)
     except MissingSecret as error:
         return ForgeAccess(name, "warn", error.problem, "set it for the workers")
     except Failure as error:
         return ForgeAccess(name, "fail", f"{path}: {error}", RIGHTS)
+    if location.casefold() != path.casefold():
+        text = f"{path} is {location} now: its events are followed there, and git is not"
+        hint = f"register its new address: draftsman repos add {table.url}/{location}"
+        return ForgeAccess(name, "warn", text, hint)
     if account.missing:
         text = f"{path}: {account.name} lacks {', '.join(account.missing)}"
         return ForgeAccess(name, "warn", text, RIGHTS)

@@ -356,6 +356,9 @@ async def _forges(rt: Runtime) -> Sequence[Finding]:
             findings.append(Finding(f"forge {name}", "warn", text, "draftsman repos add URL"))
         if (finding := _people_of_forge(rt, name)) is not None:
             findings.append(finding)
+        if (more := len(found_sources) - MAX_REPOS) > 0:
+            text = f"{counted(more, 'repository', 'repositories')} not checked"
+            findings.append(Finding(f"forge {name}", "ok", text, "draftsman repos check NAME"))
         for source in found_sources[:MAX_REPOS]:
             access = await check_access(rt.settings, source)
             if access is not None:

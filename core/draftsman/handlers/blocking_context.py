@@ -1,0 +1,301 @@
+"""The context of a function in a thread: the calls of a run's context, which block."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from contextvars import copy_context
+from datetime import datetime, timedelta
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Literal, NoReturn, TypeVar
+
+from draftsman.handlers.context import RunContext
+from draftsman.jobs.requests.attachments import AttachedFile
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.questions.question import Answered, NoAnswer, OnDeny, OnExpire
+from draftsman.questions.question_spec import Choice
+from draftsman.workflows.dependencies import Parent
+
+T = TypeVar("T")
+
+
+class RunInterrupted(BaseException):
+    """The run waits for people, or was stopped, and its thread has to unwind.
+
+    Raised by the calls of the context. Derives from BaseException so that an `except Exception`
+    does not catch it.
+    """
+
+
+class BlockingRunContext:
+    """The run of a job, for a function in a thread of its own.
+
+    Each method is that of `RunContext`, and blocks until it has its result. Threads that the
+    function starts may call them, too. Once the run waits for people, was canceled, timed out or
+    has to end for a shutdown, they raise RunInterrupted.
+    """
+
+    def __init__(self, context: RunContext, loop: asyncio.AbstractEventLoop) -> None:
+        self._context = context
+        self._loop = loop
+        self._calls: set[Future[Any]] = set()
+        self._interrupted = False
+
+    @property
+    def job(self) -> ClaimedJob:
+        """The claimed job."""
+        return self._context.job
+
+    @property
+    def canceled(self) -> bool:
+        """Whether the run should end soon; the next call raises RunInterrupted."""
+        return self._interrupted or self._context.canceled
+
+    def step(
+        self,
+        key: str,
+        effect: Callable[[str], T],
+        lookup: Callable[[str], T | None] | None = None,
+    ) -> T:
+        """Run an effect once and record its result, as `RunContext.step` does.
+
+        `effect` and `lookup` run in the thread that calls this.
+        """
+        calls: SimpleQueue[_ThreadCall | None] = SimpleQueue()
+        return self._run(
+            self._context.step(
+                key,
+                partial(_call_in_thread, calls, effect),
+                None if lookup is None else partial(_call_in_thread, calls, lookup),
+            ),
+            calls,
+        )
+
+    def ask(
+        self,
+        key: str,
+        text: str,
+        *,
+        choices: Sequence[str | Choice | dict[str, Any]] = (),
+        freeform: bool = False,
+        context: str | None = None,
+        expires_in: float | None = None,
+        never_expires: bool = False,
+        on_expire: OnExpire | str = OnExpire.EXPIRE,
+        default: str | None = None,
+        escalate_to: str | None = None,
+        critical: bool = False,
+    ) -> Answered | NoAnswer:
+        """Return the answer to this question, as `RunContext.ask` does."""
+        return self._run(
+            self._context.ask(
+                key,
+                text,
+                choices=choices,
+                freeform=freeform,
+                context=context,
+                expires_in=expires_in,
+                never_expires=never_expires,
+                on_expire=on_expire,
+                default=default,
+                escalate_to=escalate_to,
+                critical=critical,
+            )
+        )
+
+    def approve(
+        self,
+        key: str,
+        text: str,
+        *,
+        action: dict[str, Any] | None = None,
+        approvers: Sequence[str] | None = None,
+        quorum: int = 1,
+        context: str | None = None,
+        expires_in: float | None = None,
+        on_expire: OnExpire | str = OnExpire.EXPIRE,
+        escalate_to: str | None = None,
+        on_deny: OnDeny | str = OnDeny.FAIL,
+        on_changes: Literal["refuse", "continue"] = "refuse",
+        critical: bool = False,
+    ) -> Answered:
+        """Return the decision on this approval, as `RunContext.approve` does."""
+        return self._run(
+            self._context.approve(
+                key,
+                text,
+                action=action,
+                approvers=approvers,
+                quorum=quorum,
+                context=context,
+                expires_in=expires_in,
+                on_expire=on_expire,
+                escalate_to=escalate_to,
+                on_deny=on_deny,
+                on_changes=on_changes,
+                critical=critical,
+            )
+        )
+
+    def sleep(
+        self, key: str, until: datetime | timedelta | float, *, reason: str | None = None
+    ) -> None:
+        """Park the job until a time, as `RunContext.sleep` does."""
+        self._run(self._context.sleep(key, until, reason=reason))
+
+    def attachments(self) -> list[AttachedFile]:
+        """Return the files that people sent, as `RunContext.attachments` does."""
+        return self._run(self._context.attachments())
+
+    def parents(self) -> list[Parent]:
+        """Return the jobs that this job waited for, as `RunContext.parents` does."""
+        return self._run(self._context.parents())
+
+    def spawn(self, key: str, type: str, **fields: Any) -> int:
+        """Submit a job once for this key, as `RunContext.spawn` does."""
+        return self._run(self._context.spawn(key, type, **fields))
+
+    def gather(
+        self, jobs: Sequence[int], *, on_failure: Literal["raise", "return"] = "raise"
+    ) -> list[Parent]:
+        """Return the spawned jobs once all ended, as `RunContext.gather` does."""
+        return self._run(self._context.gather(jobs, on_failure=on_failure))
+
+    def notify(
+        self, text: str, targets: Sequence[str] = (), *, key: str | None = None
+    ) -> list[int]:
+        """Notify the targets, as `RunContext.notify` does."""
+        return self._run(self._context.notify(text, targets, key=key))
+
+    def checkpoint(self, data: dict[str, Any], bundle: bytes | None = None) -> None:
+        """Save state for a later run, as `RunContext.checkpoint` does."""
+        self._run(self._context.checkpoint(data, bundle))
+
+    def saved(self) -> dict[str, Any] | None:
+        """Return the newest checkpoint's data."""
+        return self._run(self._context.saved())
+
+    def event(self, kind: str, payload: dict[str, Any] | None = None) -> None:
+        """Append an event to the job, as `RunContext.event` does."""
+        self._run(self._context.event(kind, payload))
+
+    def artifact(self, name: str, data: bytes, kind: str = "file") -> None:
+        """Store a file with the job, as `RunContext.artifact` does."""
+        self._run(self._context.artifact(name, data, kind))
+
+    def usage(self, amounts: dict[str, Any]) -> None:
+        """Record the usage of the run so far."""
+        self._run(self._context.usage(amounts))
+
+    def log(self, text: str) -> None:
+        """Append a line to the run's log; `draftsman logs -f` shows it within about a second."""
+        self._loop.call_soon_threadsafe(self._context.log, text)
+
+    def _run(
+        self, call: Coroutine[Any, Any, T], calls: SimpleQueue[_ThreadCall | None] | None = None
+    ) -> T:
+        """Return the result of a call on the event loop, whose calls of this thread are run."""
+        if self._interrupted:
+            call.close()
+            raise RunInterrupted
+        queue: SimpleQueue[_ThreadCall | None] = SimpleQueue() if calls is None else calls
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        self._calls.add(future)
+        future.add_done_callback(lambda _: queue.put(None))
+        try:
+            if self._interrupted:  # since the check above
+                future.cancel()
+            while (work := queue.get()) is not None:
+                work()
+            return future.result()
+        except CancelledError:
+            raise RunInterrupted from None
+        finally:
+            self._calls.discard(future)
+
+
+_ThreadCall = Callable[[], None]
+"""A function that the thread of a call runs meanwhile."""
+
+
+async def _call_in_thread(
+    calls: SimpleQueue[_ThreadCall | None], function: Callable[[str], T], argument: str
+) -> T:
+    """Return the result of a function that the thread which waits for this call runs."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[Callable[[], T]] = loop.create_future()
+    context = copy_context()
+
+    def settle(outcome: Callable[[], T]) -> None:
+        if not ended.done():  # the call was canceled meanwhile
+            ended.set_result(outcome)
+
+    def work() -> None:
+        outcome: Callable[[], T]
+        try:
+            value = context.run(function, argument)
+        except BaseException as error:
+            outcome = partial(_raise, error)
+        else:
+            outcome = partial(_return, value)
+        loop.call_soon_threadsafe(settle, outcome)
+
+    calls.put(work)
+    return (await ended)()
+
+
+def interrupt(context: BlockingRunContext) -> None:
+    """Let the calls of the run's threads raise RunInterrupted, those that wait as well."""
+    context._interrupted = True
+    for call in list(context._calls):
+        call.cancel()
+
+
+async def run_in_thread(context: RunContext, function: Callable[[BlockingRunContext], T]) -> T:
+    """Return the result of a function in a thread of its own, with a context that blocks.
+
+    A task that is canceled waits for its thread, which nothing can end from outside: the next call
+    of its context raises RunInterrupted. What the thread returns or raises after that is returned
+    or raised here, as if the task had caught its cancellation.
+    """
+    loop = asyncio.get_running_loop()
+    blocking = BlockingRunContext(context, loop)
+    ended: asyncio.Future[Callable[[], T]] = loop.create_future()
+
+    def work() -> None:
+        outcome: Callable[[], T]
+        try:
+            value = function(blocking)
+        except BaseException as error:
+            outcome = partial(_raise, error)
+        else:
+            outcome = partial(_return, value)
+        with suppress(RuntimeError):  # the loop is closed: the process ends without this thread
+            loop.call_soon_threadsafe(ended.set_result, outcome)
+
+    name = f"{context.job.name} run {context.job.run}"
+    Thread(target=copy_context().run, args=(work,), name=name, daemon=True).start()
+    canceled: asyncio.CancelledError | None = None
+    while True:
+        try:
+            outcome = await asyncio.shield(ended)
+            break
+        except asyncio.CancelledError as error:
+            canceled = error
+            interrupt(blocking)
+    try:
+        return outcome()
+    except RunInterrupted:
+        raise canceled or asyncio.CancelledError from None
+
+
+def _return(value: T) -> T:
+    return value
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error

@@ -1,0 +1,289 @@
+"""Job types, as a program declares them with `@job`.
+
+@job("report:weekly", title="Report of week {week}", timeout=600)
+def weekly(ctx: BlockingRunContext, week: int, region: str = "eu") -> Report: ...
+
+weekly.submit(week=31)
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial, update_wrapper
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
+
+from pydantic import ValidationError
+
+from draftsman import field_errors
+from draftsman.client.requests import Request
+from draftsman.errors import ConfigError, Failure, UsageError
+from draftsman.handlers.blocking_context import BlockingRunContext, run_in_thread
+from draftsman.handlers.context import RunContext
+from draftsman.handlers.registry import Handler
+from draftsman.job_types.parameters import Parameters
+from draftsman.job_types.submission import SubmitOptions, SubmittedJobOf, submit, submit_async
+from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+from draftsman.settings.job_types import TypeSettings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}")
+_SUBMISSION: Final = ("client", "connection")
+"""Options that are no fields of the request."""
+
+
+class Submittable(Generic[P, R]):
+    """A job type with options of its submissions."""
+
+    def __init__(self, type: JobType[P, R] | None, options: SubmitOptions) -> None:
+        self._of = type
+        self._options = options
+
+    @property
+    def _type(self) -> JobType[P, R]:
+        return cast("JobType[P, R]", self) if self._of is None else self._of
+
+    def with_options(self, **options: Unpack[SubmitOptions]) -> Submittable[P, R]:
+        """Return this type with these options, such as `key` and `delay`, for its submissions."""
+        return Submittable(self._type, cast(SubmitOptions, {**self._options, **options}))
+
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> SubmittedJobOf[R]:
+        """Submit a job with these parameters.
+
+        Raises UsageError for parameters that do not fit, and as `Draftsman.submit` does.
+        """
+        return self._submit([self.request(*args, **kwargs)])[0]
+
+    async def submit_async(self, *args: P.args, **kwargs: P.kwargs) -> SubmittedJobOf[R]:
+        """Submit a job with these parameters, as `submit` does, beside other tasks."""
+        request = self.request(*args, **kwargs)
+        client = self._options.get("client")
+        (job,) = await submit_async([request], client, self._options.get("connection"))
+        return SubmittedJobOf(job, self._type.parameters.results, client)
+
+    def submit_many(self, parameters: Iterable[Mapping[str, Any]]) -> list[SubmittedJobOf[R]]:
+        """Submit a job for each of the parameters, by name, in one statement."""
+        return self._submit([self._request((), each) for each in parameters])
+
+    def request(self, *args: P.args, **kwargs: P.kwargs) -> Request:
+        """Return the request for `Draftsman.submit_many` and others; raises UsageError."""
+        return self._request(args, kwargs)
+
+    def _submit(self, requests: Sequence[Request]) -> list[SubmittedJobOf[R]]:
+        client = self._options.get("client")
+        jobs = submit(requests, client, self._options.get("connection"))
+        return [SubmittedJobOf(job, self._type.parameters.results, client) for job in jobs]
+
+    def _request(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Request:
+        payload = self._type.parameters.payload(args, kwargs)
+        given = {key: value for key, value in self._options.items() if key not in _SUBMISSION}
+        fields = {"type": self._type.name, **self._type.defaults(payload), **given}
+        return cast(Request, {**fields, "payload": payload})
+
+
+class JobType(Submittable[P, R]):
+    """A job type that code declares: its function, its parameters and its settings."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        title: str | None,
+        queue: str | None,
+        concurrency: str | None,
+        aliases: Sequence[str],
+        limits: Mapping[str, Any],
+    ) -> None:
+        super().__init__(None, {})
+        for each in (name, *aliases):
+            if _NAME.fullmatch(each) is None:
+                raise ConfigError(
+                    f"{each!r} is no name of a job type; it begins with a letter, and has at most"
+                    " 100 letters, digits, '_', '.', ':' or '-'"
+                )
+        self.name = name
+        self.function = function
+        self.parameters = Parameters(name, function)
+        expected = BlockingRunContext if self.is_blocking else RunContext
+        if self.parameters.context not in (expected, inspect.Parameter.empty):
+            kind = (
+                "a function, which runs in a thread," if self.is_blocking else "an async function"
+            )
+            raise ConfigError(f"{name}: {kind} takes a {expected.__name__} as its first parameter")
+        self.title = _checked(self.parameters, title, "title")
+        self.queue = queue
+        self.concurrency = _checked(self.parameters, concurrency, "concurrency")
+        self.aliases = tuple(aliases)
+        """Former names, whose jobs this type runs."""
+        self.limits = _limits(name, limits)
+        """The limits that are set, as those of `[types.NAME]`."""
+        update_wrapper(cast(Any, self), function)
+
+    @property
+    def place(self) -> str:
+        """The module and the function: `company.jobs:weekly`."""
+        return f"{self.function.__module__}:{self.function.__qualname__}"
+
+    @property
+    def description(self) -> str:
+        """The docstring."""
+        return inspect.getdoc(self.function) or ""
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether the function runs in a thread."""
+        return not inspect.iscoroutinefunction(self.function)
+
+    def defaults(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Return fields of a request with this payload, which it has unless it says otherwise."""
+        fields = {
+            "queue": self.queue,
+            "title": self._filled(self.title, payload),
+            "concurrency_key": self._filled(self.concurrency, payload),
+        }
+        return {key: value for key, value in fields.items() if value}
+
+    def handler(self) -> Handler:
+        """Return the handler for a worker."""
+        return cast(Handler, update_wrapper(partial(_run, self), self.function))
+
+    def _filled(self, template: str | None, payload: Mapping[str, Any]) -> str | None:
+        return None if template is None else self.parameters.fill(template, payload)
+
+
+class AsyncJobType(JobType[P, R]):
+    """A job type with an async function, which shares the event loop of its worker."""
+
+    def __call__(
+        self, ctx: RunContext, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, R]:
+        """Call the function, as a test does."""
+        return cast("Coroutine[Any, Any, R]", self.function(ctx, *args, **kwargs))
+
+
+class BlockingJobType(JobType[P, R]):
+    """A job type with a function that runs in a thread."""
+
+    def __call__(self, ctx: BlockingRunContext, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function, as a test does."""
+        return cast(R, self.function(ctx, *args, **kwargs))
+
+
+async def _run(type: JobType[Any, Any], context: RunContext) -> Outcome:
+    """Run the function of a type with the payload of the job."""
+    try:
+        arguments = type.parameters.arguments(context.job.payload)
+    except UsageError as error:
+        raise Failure(str(error), code="invalid_payload", declared="PERMANENT") from None
+    call = partial(type.function, **arguments)
+    value = await (run_in_thread(context, call) if type.is_blocking else call(context))
+    if isinstance(value, Done | Snooze | Cancel):
+        return value
+    return Done(type.parameters.results.dump(value))
+
+
+class Declaration:
+    """The decorator of a job type."""
+
+    def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
+        self._name = name
+        self._settings = settings
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[RunContext, P], Coroutine[Any, Any, R]]
+    ) -> AsyncJobType[P, R]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[BlockingRunContext, P], R]
+    ) -> BlockingJobType[P, R]: ...
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        """Return the type; raises ConfigError."""
+        is_async = inspect.iscoroutinefunction(function)
+        kind: type[JobType[Any, Any]] = AsyncJobType if is_async else BlockingJobType
+        declared = kind(self._name, function, **self._settings)
+        for name in (declared.name, *declared.aliases):
+            other = declared_types.setdefault(name, declared)
+            if other.place != declared.place:
+                raise ConfigError(
+                    f"the job type {name} is declared twice, by {other.place} and {declared.place}"
+                )
+            declared_types[name] = declared
+        return declared
+
+
+declared_types: Final[dict[str, JobType[Any, Any]]] = {}
+"""The types that the imported modules of this process declare, by name and alias."""
+
+
+def job(
+    name: str,
+    *,
+    title: str | None = None,
+    queue: str | None = None,
+    concurrency: str | None = None,
+    aliases: Sequence[str] = (),
+    timeout: float | None = None,
+    step_timeout: float | None = None,
+    call_timeout: float | None = None,
+    max_attempts: int | None = None,
+    max_retries: int | None = None,
+    base_delay: float | None = None,
+    max_delay: float | None = None,
+    multiplier: float | None = None,
+    on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None,
+) -> Declaration:
+    """Declare a job type by its function, which takes a context and the parameters.
+
+    An async function gets a `RunContext`, another runs in a thread with a `BlockingRunContext`.
+    What it returns is the result; or an outcome: `Done`, `Snooze`, `Cancel`. `title` and
+    `concurrency` may have parameters in braces; jobs with the same concurrency key run one at a
+    time. Jobs of the `aliases`, former names, run as well. The limits are those of `[types.NAME]`,
+    which override them. Raises ConfigError.
+    """
+    limits = {
+        "timeout": timeout,
+        "step_timeout": step_timeout,
+        "call_timeout": call_timeout,
+        "max_attempts": max_attempts,
+        "max_retries": max_retries,
+        "base_delay": base_delay,
+        "max_delay": max_delay,
+        "multiplier": multiplier,
+        "on_lost": on_lost,
+    }
+    settings = {
+        "title": title,
+        "queue": queue,
+        "concurrency": concurrency,
+        "aliases": aliases,
+        "limits": {key: value for key, value in limits.items() if value is not None},
+    }
+    return Declaration(name, settings)
+
+
+def _checked(parameters: Parameters, template: str | None, setting: str) -> str | None:
+    return None if template is None else parameters.check_template(template, setting)
+
+
+def _limits(name: str, limits: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return TypeSettings.model_validate(limits).limits()
+    except ValidationError as error:
+        raise ConfigError(str(field_errors.field_error(error, name))) from None

@@ -1,0 +1,73 @@
+"""The page about declared job types: its examples run, and its tables are complete."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import pytest
+
+from draftsman import Draftsman, job
+from draftsman.handlers import registry
+from draftsman.job_types import declaration
+from draftsman.job_types.app import handlers_of
+from draftsman.processes.host import login
+from draftsman.runtime import Runtime
+from tests.core.worker.workers import running_worker, runtime_with, wait_for_question
+from tests.docs.pages import DOCS
+
+PAGE: Final = (DOCS / "own-jobs.md").read_text(encoding="utf-8")
+BLOCKS: Final = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """Import the examples as modules of a package `company`."""
+    monkeypatch.setattr(declaration, "declared_types", {})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (package := tmp_path / "company").mkdir()
+    *declarations, submitting = BLOCKS
+    (package / "jobs.py").write_text("\n".join(declarations), encoding="utf-8")
+    (package / "orders.py").write_text(submitting, encoding="utf-8")
+    yield importlib.import_module("company.orders")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "company"]:
+        del sys.modules[name]
+
+
+async def test_the_examples_run(
+    rt: Runtime,
+    company: Any,
+    tmp_path: Path,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = tmp_path / "draftsman.toml"
+    config.write_text(f'[people.me]\nlogin = "{login()}"\nroles = ["invoker", "responder"]\n')
+    handlers = registry.load({}) | handlers_of(declaration.declared_types, {})
+    async with (
+        Draftsman(database_url, config=config) as client,
+        running_worker(runtime_with(rt), handlers, slots=8, leader=True),
+    ):
+        with Draftsman(database_url, config=config) as blocking:
+            monkeypatch.setattr(company.weekly, "_options", {"client": blocking})
+            monkeypatch.setattr(company.ship, "_options", {"client": blocking})
+            parcel = await asyncio.to_thread(company.order_everything)
+            assert (await parcel.result_async(30)).label == "N-7"
+            await wait_for_question(rt, 1)
+            await client.answer("D-1/1", "yes")
+            assert (await client.wait(1, 30)).result == {"value": "sent"}
+        ship = await client.get(parcel.number)
+        assert (ship.ticket_title, ship.concurrency_key) == ("Ship order 7", "order-7")
+
+
+def test_the_table_has_each_argument_of_a_declaration() -> None:
+    table = PAGE.split("| argument of `@job` | |")[1].split("\n\n")[0]
+    listed = re.findall(r"`(\w+)`", "\n".join(row.split("|")[1] for row in table.splitlines()[2:]))
+    assert set(listed) == set(inspect.signature(job).parameters) - {"name"}
