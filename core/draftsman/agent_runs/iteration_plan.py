@@ -14,7 +14,7 @@ from draftsman.agent_runs.commit_texts import job_fields
 from draftsman.agent_runs.iteration import Iteration
 from draftsman.agent_runs.repository import JobRepository, resolve_repository
 from draftsman.agent_runs.validation.fresh_clone import setup_has_more_access
-from draftsman.forges.api.connection import forge_of, git_login_of
+from draftsman.forges.api.connection import forge_of, git_location_of, git_login_of
 from draftsman.forges.follow_up import FollowedPull
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Mode
@@ -27,7 +27,8 @@ from draftsman.settings.git import GitSettings
 
 def open_source(settings: Settings, location: str) -> RepoSource:
     """Return the source at a path or URL, with the token of its forge."""
-    return RepoSource.of(location, settings.http, git_login_of(settings, location))
+    login = git_login_of(settings, location)
+    return RepoSource.of(location, settings.http, login, git_location_of(settings, location))
 
 
 def parts_of(settings: Settings, profile: RepoProfile | None) -> CloneParts:

@@ -53,7 +53,7 @@ def _about(row: OpenQuestion, now: datetime) -> Cell:
 
 
 def _choices(row: OpenQuestion) -> str:
-    return ", ".join(row.decisions or row.labels()) or "free text"
+    return ", ".join(row.decisions or row.labels()) or row.free_answer
 
 
 INBOX: Final[Entity[OpenQuestion]] = Entity(

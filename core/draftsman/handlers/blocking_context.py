@@ -11,16 +11,21 @@ from datetime import datetime, timedelta
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar, Unpack, cast, overload
 
+from typing_extensions import TypeForm
+
+from draftsman.handlers.asks import ApproveOptions, Asking, AskOptions
 from draftsman.handlers.context import RunContext
 from draftsman.jobs.requests.attachments import AttachedFile
 from draftsman.jobs.runs.run import ClaimedJob
-from draftsman.questions.question import Answered, NoAnswer, OnDeny, OnExpire
-from draftsman.questions.question_spec import Choice
+from draftsman.questions.question import Answered, NoAnswer
 from draftsman.workflows.dependencies import Parent
 
 T = TypeVar("T")
+R = TypeVar("R")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
 
 
 class RunInterrupted(BaseException):
@@ -75,71 +80,54 @@ class BlockingRunContext:
             calls,
         )
 
-    def ask(
-        self,
-        key: str,
-        text: str,
-        *,
-        choices: Sequence[str | Choice | dict[str, Any]] = (),
-        freeform: bool = False,
-        context: str | None = None,
-        expires_in: float | None = None,
-        never_expires: bool = False,
-        on_expire: OnExpire | str = OnExpire.EXPIRE,
-        default: str | None = None,
-        escalate_to: str | None = None,
-        critical: bool = False,
-    ) -> Answered | NoAnswer:
-        """Return the answer to this question, as `RunContext.ask` does."""
-        return self._run(
-            self._context.ask(
-                key,
-                text,
-                choices=choices,
-                freeform=freeform,
-                context=context,
-                expires_in=expires_in,
-                never_expires=never_expires,
-                on_expire=on_expire,
-                default=default,
-                escalate_to=escalate_to,
-                critical=critical,
-            )
-        )
+    @overload
+    def ask(self, key: str, text: str, **options: Unpack[AskOptions]) -> Answered | NoAnswer: ...
 
-    def approve(
-        self,
-        key: str,
-        text: str,
-        *,
-        action: dict[str, Any] | None = None,
-        approvers: Sequence[str] | None = None,
-        quorum: int = 1,
-        context: str | None = None,
-        expires_in: float | None = None,
-        on_expire: OnExpire | str = OnExpire.EXPIRE,
-        escalate_to: str | None = None,
-        on_deny: OnDeny | str = OnDeny.FAIL,
-        on_changes: Literal["refuse", "continue"] = "refuse",
-        critical: bool = False,
-    ) -> Answered:
+    @overload
+    def ask(
+        self, key: str, text: str, *, type: TypeForm[T], **options: Unpack[AskOptions]
+    ) -> Answered[T] | NoAnswer: ...
+
+    def ask(self, key: str, text: str, *, type: Any = None, **options: Any) -> Any:
+        """Return the answer to this question, as `RunContext.ask` does."""
+        return self._run(self._context.ask(key, text, type=type, **options))
+
+    def approve(self, key: str, text: str, **options: Unpack[ApproveOptions]) -> Answered:
         """Return the decision on this approval, as `RunContext.approve` does."""
-        return self._run(
-            self._context.approve(
-                key,
-                text,
-                action=action,
-                approvers=approvers,
-                quorum=quorum,
-                context=context,
-                expires_in=expires_in,
-                on_expire=on_expire,
-                escalate_to=escalate_to,
-                on_deny=on_deny,
-                on_changes=on_changes,
-                critical=critical,
-            )
-        )
+        return self._run(self._context.approve(key, text, **options))
+
+    @overload
+    def ask_all(
+        self, first: Asking[R], second: Asking[R2], /, *, return_when: Literal["all"] = "all"
+    ) -> tuple[R, R2]: ...
+
+    @overload
+    def ask_all(
+        self,
+        first: Asking[R],
+        second: Asking[R2],
+        third: Asking[R3],
+        /,
+        *,
+        return_when: Literal["all"] = "all",
+    ) -> tuple[R, R2, R3]: ...
+
+    @overload
+    def ask_all(
+        self, *questions: Asking[R], return_when: Literal["all"] = "all"
+    ) -> tuple[R, ...]: ...
+
+    @overload
+    def ask_all(
+        self, *questions: Asking[R], return_when: Literal["first"]
+    ) -> tuple[R | None, ...]: ...
+
+    def ask_all(
+        self, *questions: Asking[Any], return_when: Literal["all", "first"] = "all"
+    ) -> tuple[Any, ...]:
+        """Return the results of several questions, as `RunContext.ask_all` does."""
+        call: Any = self._context.ask_all(*questions, return_when=return_when)
+        return cast("tuple[Any, ...]", self._run(call))
 
     def sleep(
         self, key: str, until: datetime | timedelta | float, *, reason: str | None = None

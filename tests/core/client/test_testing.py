@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from draftsman import Cancel, Done, Failure, Outcome, RunContext, Snooze
+from draftsman import Ask, Cancel, Done, Failure, Outcome, RunContext, Snooze
 from draftsman.errors import AnswerTimeout, NotPermitted, UsageError
 from draftsman.questions.question_spec import Choice
 from draftsman.testing import Clock, Deny, Reply, RequestChanges, run_handler
@@ -80,8 +80,8 @@ async def test_questions_of_several_tasks_are_asked_at_once() -> None:
 
 async def test_of_alternatives_the_first_of_the_answers_counts() -> None:
     async def handler(ctx: RunContext) -> Outcome:
-        answers = await ctx.wait_for_answers(
-            *(ctx.ask(key, f"{key}?", choices=["yes", "no"]) for key in ("one", "two", "three")),
+        answers = await ctx.ask_all(
+            *(Ask(key, f"{key}?", choices=["yes", "no"]) for key in ("one", "two", "three")),
             return_when="first",
         )
         return Done({"answers": [answer and answer.value for answer in answers]})

@@ -59,7 +59,8 @@ def _open(question: OpenQuestion, details: JobDetails, reader: Reader) -> Iterat
     yield from detail_lines(question)
     yield from choice_lines(question)
     if question.freeform_allowed:
-        yield (faint("or free text" if question.choices else "free text"),)
+        text = question.free_answer
+        yield (faint(f"or {text}" if question.choices else text),)
     yield from remark_lines(question, details, reader)
 
 
