@@ -64,7 +64,6 @@ def test_all_modules_that_drive_an_agent_are_searched() -> None:
     named -= {"handler_errors"}  # of the worker, about any handler
     named -= {"blocking_context"}  # of functions in threads
     named -= {"programs"}  # declarations of agents
-    named -= {"blocking_context"}  # of functions of users, in threads
     assert set(kill_points.modules()) == named, "is the new module part of an agent's run?"
 
 
