@@ -7,6 +7,7 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0009_questions');
 CREATE TYPE draftsman.question_kind AS ENUM ('input', 'approval');
 CREATE TYPE draftsman.question_status AS ENUM (
     'open', 'answered', 'expired', 'canceled', 'superseded');
+CREATE TYPE draftsman.answer_kind AS ENUM ('text', 'integer', 'number', 'date', 'person');
 CREATE TYPE draftsman.on_expire AS ENUM ('expire', 'default', 'continue', 'escalate');
 CREATE TYPE draftsman.on_deny AS ENUM ('fail', 'continue');
 CREATE TYPE draftsman.on_changes AS ENUM ('refuse', 'continue', 'tell');
@@ -27,6 +28,7 @@ CREATE TABLE draftsman.job_questions (
     text              text NOT NULL CHECK (text <> ''),
     choices           jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(choices) = 'array'),
     freeform_allowed  boolean NOT NULL DEFAULT false,
+    answer_kind       draftsman.answer_kind NOT NULL DEFAULT 'text',
     context_snippet   text,
     approvers         text[] NOT NULL DEFAULT '{}',
     quorum            int NOT NULL DEFAULT 1 CHECK (quorum >= 1),
@@ -68,6 +70,8 @@ COMMENT ON COLUMN draftsman.job_questions.text IS 'the question';
 COMMENT ON COLUMN draftsman.job_questions.choices IS
     'the choices: a list of value, label, description';
 COMMENT ON COLUMN draftsman.job_questions.freeform_allowed IS 'whether free text is accepted';
+COMMENT ON COLUMN draftsman.job_questions.answer_kind IS
+    'what a free answer has to be; the choices of `person` are the people of the directory';
 COMMENT ON COLUMN draftsman.job_questions.context_snippet IS 'information for the answer';
 COMMENT ON COLUMN draftsman.job_questions.approvers IS
     'people and groups who may decide an approval, empty: no person; for a question, the group or '

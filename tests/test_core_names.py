@@ -35,6 +35,7 @@ DATA: Final = {
     "core/draftsman/formats/secret_formats.py": "formats of tokens",
     "core/draftsman/agent_runs/policies/file_classes.py": "files of services and agents",
     "core/draftsman/agent_runs/policies/code_owners.py": "a format and its folder",
+    "core/draftsman/agent_runs/clones/lfs_filter.py": "the address of a format",
     "core/draftsman/agent_runs/evidence/statement.py": "the address of a format",
     "core/draftsman/repos/repo_url.py": "examples of URLs",
     "core/draftsman/sandbox/gateway/allowed_requests.py": "versions of an API",

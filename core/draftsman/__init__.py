@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from draftsman.client.blocking import BlockingClient
     from draftsman.client.requests import Request
     from draftsman.errors import Failure
+    from draftsman.handlers.asks import Approve, Ask
     from draftsman.handlers.blocking_context import BlockingRunContext
     from draftsman.handlers.context import RunContext
     from draftsman.job_types.declaration import job
     from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+    from draftsman.people.policy import Person
     from draftsman.questions.question import Answered, NoAnswer
     from draftsman.questions.question_spec import Choice
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answered",
+    "Approve",
+    "Ask",
     "BlockingClient",
     "BlockingRunContext",
     "Cancel",
@@ -39,6 +43,7 @@ __all__ = [
     "Failure",
     "NoAnswer",
     "Outcome",
+    "Person",
     "Request",
     "RunContext",
     "Snooze",
@@ -48,6 +53,8 @@ __all__ = [
 
 _MODULES = {
     "Answered": "questions.question",
+    "Approve": "handlers.asks",
+    "Ask": "handlers.asks",
     "BlockingClient": "client.blocking",
     "BlockingRunContext": "handlers.blocking_context",
     "Cancel": "jobs.runs.outcome",
@@ -58,6 +65,7 @@ _MODULES = {
     "Failure": "errors",
     "NoAnswer": "questions.question",
     "Outcome": "jobs.runs.outcome",
+    "Person": "people.policy",
     "Request": "client.requests",
     "RunContext": "handlers.context",
     "Snooze": "jobs.runs.outcome",

@@ -36,6 +36,8 @@ from draftsman.jobs.runs.outcome import (
 from draftsman.jobs.runs.run import ClaimedJob, Lease
 from draftsman.jobs.runs.saved_data import Step
 from draftsman.json_schemas.checker import SchemaChecker
+from draftsman.people.configuration import configured_policy
+from draftsman.people.policy import Person
 from draftsman.questions.answer import check_kind, fails_job, parse_answer
 from draftsman.questions.asked_question import AskedQuestion
 from draftsman.questions.question import (
@@ -45,7 +47,7 @@ from draftsman.questions.question import (
     QuestionStatus,
     Resolution,
 )
-from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.question_spec import QuestionSpec, shown_choices
 from draftsman.questions.response import Response
 from draftsman.settings import Settings
 from draftsman.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, clean_within_limit
@@ -155,9 +157,16 @@ async def run_handler(
     in `answers`, and for a handler that returns after it has paused.
     """
     async with SchemaChecker() as schemas:
-        memory = _Memory(answers or {}, set(lost_after), clock or Clock(), list(parents))
+        used = settings or Settings()
+        memory = _Memory(
+            answers or {},
+            set(lost_after),
+            clock or Clock(),
+            list(parents),
+            configured_policy(used).people or {PERSON: Person(PERSON, frozenset())},
+        )
         memory.attachments.files = attachments
-        services = cast(RunServices, _Services(settings or Settings(), memory, schemas))
+        services = cast(RunServices, _Services(used, memory, schemas))
         for run in range(1, RUNS + 1):
             memory.run = run
             ctx = RunContext(_claimed(run, payload or {}, columns), services, DEADLINE)
@@ -240,6 +249,7 @@ class _Memory:
     lost_after: set[str]
     clock: Clock
     known_parents: list[Parent]
+    people: Mapping[str, Person]
     run: int = 0
     attachments: _Files = field(default_factory=_Files)
     data: dict[str, Any] | None = None
@@ -373,8 +383,9 @@ class _Memory:
             kind=item.kind,
             status=QuestionStatus.OPEN,
             text=item.text,
-            choices=[choice.model_dump() for choice in item.choices],
+            choices=[choice.model_dump() for choice in shown_choices(item, self.people)],
             freeform_allowed=item.freeform,
+            answer_kind=item.answer_kind,
             context_snippet=item.context,
             approvers=list(item.approvers or ()),
             quorum=item.quorum,

@@ -13,7 +13,7 @@ CREATE OR REPLACE VIEW draftsman.questions AS
            q.on_changes, q.digest, q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at,
            t.escalate_to, t.escalated_at, coalesce(t.reminders, 0) AS reminders, t.patch_sha256,
            coalesce(t.critical, false) AS critical,
-           q.alternative_of
+           q.alternative_of, q.answer_kind
       FROM draftsman.job_questions q
       LEFT JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal;
 
@@ -242,6 +242,18 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
          WHERE q.job = may_answer.job AND q.ordinal = question), false)
 $$;
 
+-- Whether a text is a free answer of a kind, as `normalize_answer` returns it.
+CREATE OR REPLACE FUNCTION draftsman.is_answer(
+    kind draftsman.answer_kind, answer text
+) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE kind WHEN 'integer' THEN answer ~ '^-?[0-9]{1,30}$'
+                     WHEN 'number' THEN answer ~ '^-?[0-9]{1,30}([.][0-9]{1,30})?$'
+                     WHEN 'date' THEN answer ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'
+                     WHEN 'person' THEN false
+                     ELSE true END
+$$;
+
 -- An accepted answer comes from a session that may act for its channel, in the name of the person
 -- of its identity, and that person may answer the question. A worker stores the answer that came
 -- with the request, and that of a decision that it applies, in time if due before the expiry.
@@ -284,7 +296,8 @@ BEGIN
                 WHEN NEW.payload ? 'value'
                 THEN EXISTS (SELECT FROM jsonb_array_elements(asked.choices) c
                               WHERE c -> 'value' = NEW.payload -> 'value')
-                ELSE asked.freeform_allowed AND jsonb_typeof(NEW.payload -> 'text') = 'string' END;
+                ELSE asked.freeform_allowed AND jsonb_typeof(NEW.payload -> 'text') = 'string'
+                     AND draftsman.is_answer(asked.answer_kind, NEW.payload ->> 'text') END;
         IF NEW.kind <> asked.kind OR asked.status <> 'open' OR fits IS NOT TRUE
            OR NOT draftsman.may_answer(NEW.job, NEW.question, person,
                                        NEW.source || ':' || NEW.responder_id)
@@ -450,9 +463,6 @@ BEGIN
                       WHERE a.job = resolve_question.job AND a.question = ordinal AND a.accepted
                       ORDER BY a.id DESC LIMIT 1), '{}'))::text;
     PERFORM set_config('draftsman.detail', detail, true);
-    IF asked.resolution ->> 'outcome' = 'changes_requested' AND asked.on_changes = 'tell' THEN
-        PERFORM draftsman.tell_changes(job, ordinal);
-    END IF;
     IF job_status = 'failed' AND asked.resolution ->> 'outcome' = 'denied' THEN
         error := draftsman.sentence(
             CASE WHEN asked.resolution ->> 'reason' IS NULL THEN 'questions.denied'
@@ -463,6 +473,9 @@ BEGIN
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     VALUES (job, kind, actor, detail::jsonb);
+    IF asked.resolution ->> 'outcome' = 'changes_requested' AND asked.on_changes = 'tell' THEN
+        PERFORM draftsman.tell_changes(job, ordinal);
+    END IF;
     waits := draftsman.close_others(resolve_question.job, job_status <> 'resumed',
                                     asked.alternative_of);
     IF waits IS NOT NULL THEN
@@ -508,8 +521,9 @@ BEGIN
         PERFORM draftsman.refuse('DM004', 'questions.most_messages', jsonb_build_object(
                     'job', job));
     END IF;
-    PERFORM draftsman.add_message(job, next, asks.source, asks.source_event_id, asks.responder_id,
-        asks.responder_display_name, asks.voter, draftsman.change_request_text(asks.payload));
+    PERFORM draftsman.add_message(job, next, asks.source, format('review:%s:%s', job, question),
+        asks.responder_id, asks.responder_display_name, asks.voter,
+        draftsman.change_request_text(asks.payload));
 END $$;
 
 -- A request for changes as its agent gets it: `request_text` of Python is the same.
@@ -775,7 +789,8 @@ CREATE OR REPLACE FUNCTION draftsman.digest_of(asked draftsman.job_questions) RE
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(sha256(convert_to(jsonb_build_array(
                r.repo_host, r.repo_owner, r.repo_name, asked.text, asked.choices,
-               asked.freeform_allowed, asked.context_snippet, asked.action, asked.on_expire,
+               asked.freeform_allowed, asked.answer_kind, asked.context_snippet, asked.action,
+               asked.on_expire,
                asked.default_value, asked.approvers,
                (SELECT jsonb_build_array(t.patch_sha256, t.critical) FROM draftsman.question_times t
                  WHERE t.job = asked.job AND t.question = asked.ordinal))::text, 'UTF8')), 'hex')
@@ -788,10 +803,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
        AND NOT EXISTS (
            SELECT FROM draftsman.job_questions q
             WHERE q.job = asked.job AND q.run = asked.run AND q.ordinal < asked.ordinal
-              AND (q.text, q.choices, q.freeform_allowed, q.context_snippet, q.action, q.on_expire,
+              AND (q.text, q.choices, q.freeform_allowed, q.answer_kind, q.context_snippet, q.action,
+                   q.on_expire,
                    q.default_value, q.approvers) IS NOT DISTINCT FROM
-                  (asked.text, asked.choices, asked.freeform_allowed, asked.context_snippet,
-                   asked.action,
+                  (asked.text, asked.choices, asked.freeform_allowed, asked.answer_kind,
+                   asked.context_snippet, asked.action,
                    asked.on_expire, asked.default_value, asked.approvers))
 $$;
 

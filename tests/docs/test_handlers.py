@@ -48,7 +48,11 @@ ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
         S.COMPLETED,
         {"deployed": True, "by": ["dave"]},
     ),
-    "review": (S.COMPLETED, {"color": "red", "size": "large", "fine": "yes"}),
+    "plan": (S.COMPLETED, {"plan": "us in week 32, by dave until November"}),
+    "review": (
+        S.COMPLETED,
+        {"color": "red", "size": "large", "note": "none", "fine": "yes", "approved": True},
+    ),
     "nap": (S.COMPLETED, {"awake": True}),
     "collect": (S.COMPLETED, {}),
     "sizes": (S.COMPLETED, {"sizes": {}}),
@@ -99,9 +103,15 @@ async def test_every_example_runs_with_the_documented_result(
         await make.answer(jobs["deploy"], "eu")
         await wait_for_question(rt, jobs["deploy"], 3)
         await make.decide(jobs["deploy"], True, people.dave, n=3)
-        for question, answer in {1: "red", 2: "large", 4: "yes"}.items():
+        for question, answer in enumerate(["31", "us", "2026-11-30", "dave"], 1):
+            await wait_for_question(rt, jobs["plan"], question)
+            await make.answer(jobs["plan"], answer, n=question)
+        for question, answer in {1: "red", 2: "large", 3: "none", 4: "", 6: "yes"}.items():
             await until(partial(_is_open, rt, jobs["review"], question), "the question")
-            await make.answer(jobs["review"], answer, n=question)
+            if answer:
+                await make.answer(jobs["review"], answer, n=question)
+            else:
+                await make.decide(jobs["review"], True, people.dave, n=question)
         jobs_by_name = {name: await wait_for_end(rt, number) for name, number in jobs.items()}
         assert (await wait_for_end(rt, unwanted)).status is S.CANCELED
         waits = await wait_for_status(rt, busy, S.RETRYING)

@@ -205,6 +205,8 @@ class WorkCompletion:
             "data": answer.data,
             "files_changed": snapshot.files_changed,
         }
+        if (changes := self.workspace.changes) is not None:
+            result["uncommitted"] = {"commit": changes.id, "files": changes.files}
         if snapshot.left_out:
             result["left_out"] = list(snapshot.left_out)
         if snapshot.files_changed == 0:

@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agent_runs.agent_choice import choose_agent
+from draftsman.agent_runs.clones.clone_parts import CloneParts
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.commit_texts import job_fields
 from draftsman.agent_runs.iteration import Iteration
 from draftsman.agent_runs.repository import JobRepository, resolve_repository
 from draftsman.agent_runs.validation.fresh_clone import setup_has_more_access
-from draftsman.forges.api.connection import forge_of, git_login_of
+from draftsman.forges.api.connection import forge_of, git_location_of, git_login_of
 from draftsman.forges.follow_up import FollowedPull
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Mode
 from draftsman.jobs.reserved_names import Owner
-from draftsman.repos.repo_profile import LeftOut, SavedProfile
+from draftsman.repos.repo_profile import LeftOut, RepoProfile, SavedProfile
+from draftsman.settings import Settings
 from draftsman.settings.agents import AgentSettings
 from draftsman.settings.git import GitSettings
+
+
+def open_source(settings: Settings, location: str) -> RepoSource:
+    """Return the source at a path or URL, with the token of its forge."""
+    login = git_login_of(settings, location)
+    return RepoSource.of(location, settings.http, login, git_location_of(settings, location))
+
+
+def parts_of(settings: Settings, profile: RepoProfile | None) -> CloneParts:
+    """Return what clones have by a profile, besides the files of their commits."""
+    if profile is None:
+        return CloneParts()
+    opens = partial(open_source, settings) if profile.submodules else None
+    return CloneParts(profile.lfs, opens)
+
 
 BASE: Final = "agent:base"
 """Step that pins the base commit."""
 BRANCH: Final = "agent:branch"
 """Step that pins the branch of the work."""
+CHANGES: Final = "agent:changes"
+"""Step that pins the commit with the changes of the requester: its signature may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +64,20 @@ class IterationPlan:
     """The base commit of earlier runs."""
     pinned_branch: str | None
     """The branch of earlier runs."""
+    pinned_changes: str | None
+    """The commit with changes of the requester that earlier runs wrote, as git stores it."""
     followed: FollowedPull | None
     """The pull request that the job follows up on, with its base branch on the forge now."""
 
     @property
     def source(self) -> RepoSource:
         """The source of the repository; raises Failure `not_a_repository`."""
-        settings = self.run.settings
-        location = self.repository.source
-        return RepoSource.of(location, settings.http, git_login_of(settings, location))
+        return open_source(self.run.settings, self.repository.source)
+
+    @property
+    def parts(self) -> CloneParts:
+        """What clones have besides the files of their commits."""
+        return parts_of(self.run.settings, None if self.saved is None else self.saved.profile)
 
     @property
     def base_branch(self) -> str | None:
@@ -129,6 +154,7 @@ async def plan_iteration(run: WorkerRun) -> IterationPlan:
         iteration=Iteration.latest(steps),
         pinned_base=steps[BASE].result if BASE in steps else None,
         pinned_branch=steps[BRANCH].result if BRANCH in steps else None,
+        pinned_changes=steps[CHANGES].result if CHANGES in steps else None,
         followed=await _followed_pull(run, repository.source),
     )
 

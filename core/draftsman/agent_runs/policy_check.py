@@ -63,11 +63,15 @@ async def check_policy(
 ) -> PolicyCheck:
     """Return the decision of the policy in force; raises Failure `limit:RULE` for denied work."""
     policy = await current_policy(run, location)
-    patch = await workspace.diff(snapshot)
+    contents = await workspace.changed_contents(snapshot)
+    judged = await workspace.with_contents(snapshot, contents)
+    patch = await workspace.diff(judged)
     incomplete = any(part in patch for part in INCOMPLETE)
-    text_patch = await workspace.text_patch(snapshot) if incomplete else b""
+    text_patch = await workspace.text_patch(judged) if incomplete else b""
     texts = (data.decode("utf-8", "surrogateescape") for data in (patch, text_patch))
     findings = await asyncio.to_thread(policy.decide, *texts)
+    sizes = {path: item.size for path, item in contents.items()}
+    findings += policy.of_lfs(sizes, await workspace.ordinary_lfs_files(snapshot, contents))
     if denied := [item for item in findings if item.effect == "deny"]:
         raise Failure(
             f"not published: {denial_text(denied)}",

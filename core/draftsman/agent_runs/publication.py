@@ -148,7 +148,7 @@ async def _facts(
     source = job.source if followed is None else followed.source
     # anyone may write the text of an issue, and an agent that of a job that another job submitted
     by_person = "issue" not in job.payload and source != Source.INTERNAL
-    counts = ("files_changed", "insertions", "deletions", "left_out")
+    counts = ("uncommitted", "files_changed", "insertions", "deletions", "left_out")
     conflicts = ("conflicts", "conflicts_unknown")
     return PullRequestFacts(
         job=job.name,

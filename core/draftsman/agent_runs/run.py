@@ -32,6 +32,7 @@ from draftsman.agent_runs.protocol.agent_messages import ResultMessage
 from draftsman.agent_runs.protocol.codec import encode
 from draftsman.agent_runs.protocol.protocol import StartMessage
 from draftsman.agent_runs.protocol.start_message import build_start_message, run_parameters
+from draftsman.agent_runs.requested_changes import commit_changes
 from draftsman.agent_runs.session.agent_gateway import open_gateway
 from draftsman.agent_runs.session.agent_session import AgentSession
 from draftsman.agent_runs.session.run_socket import serve_run_socket, socket_folder
@@ -43,6 +44,7 @@ from draftsman.costs import budgets
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.worker_run import WorkerRun, to_answer
+from draftsman.jobs.details.job_details import INCOMPLETE
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.outcome import Outcome, Parked
 from draftsman.questions.answer import parse_amount
@@ -117,22 +119,26 @@ async def _prepare_workspace(plan: IterationPlan) -> Workspace:
     """Clone the repository at the commit from which the iteration goes on."""
     run = plan.run
     branch = await continued_branch(plan)
+    changes = await commit_changes(plan)
+    base = plan.checkpoint.get("base_sha") or plan.pinned_base or plan.repository.ref
     return await Workspace.prepare(
         run.settings.data_dir,
         plan.source,
         job=run.job.number,
         run=run.job.run,
         tag=clone_tag(run.job.id),
-        base=plan.checkpoint.get("base_sha") or plan.pinned_base or plan.repository.ref,
+        base=base if changes is None else changes.id,
         bundle=plan.bundle,
         restored=not plan.sets_up_on_base,
         created_at=run.job.created_at,
         branch=branch,
         quotas=run.settings.quotas,
+        parts=plan.parts,
         includes_all=plan.left_out != "leave",
         included=None if branch.work else plan.checkpoint.get("included"),
         identity=CommitIdentity.of(plan.git, run.job.invoker_id),
         branches=JobBranches(plan.git.branch),
+        changes=changes,
     )
 
 
@@ -164,8 +170,18 @@ async def _record_workspace(plan: IterationPlan, workspace: Workspace) -> RunSan
         await run.step(BRANCH, lambda _: workspace.branch, owner=Owner.WORKER)
         resolved = plan.repository.as_event(workspace.base_sha)
         await run.event("repo_resolved", resolved, Owner.WORKER)
+        await _say_what_is_missing(run, workspace)
     await run.event("sandbox_applied", sandbox.as_event(plan.agent.network), Owner.WORKER)
     return sandbox
+
+
+async def _say_what_is_missing(run: WorkerRun, workspace: Workspace) -> None:
+    """Tell people without which parts of the repository the job works."""
+    if not (parts := workspace.missing_parts):
+        return
+    await run.event(INCOMPLETE, {"parts": [part.as_json() for part in parts]}, Owner.WORKER)
+    text = f"{run.job.name} works without {'; and without '.join(part.text for part in parts)}"
+    await run.wait(run.services.outbox.notify, run.job.lease, INCOMPLETE, (), text)
 
 
 async def _open_session(

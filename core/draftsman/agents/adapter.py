@@ -19,7 +19,7 @@ from typing import Any, Final
 from draftsman.agents.agent_client import AgentClient, RequestRefused, RunParked
 from draftsman.agents.mcp_forms import InputQuestion, Inputs, form_content, form_questions
 from draftsman.agents.permissions import Call, Decision, Permissions
-from draftsman.agents.program import AgentFailure, Message, attachment_text
+from draftsman.agents.program import AgentFailure, Message, attachment_text, missing_text
 
 # A growing text of an agent, shown in pieces: at most two messages a second.
 
@@ -183,7 +183,7 @@ class Adapter(ABC):
         paragraphs = []
         if not self.loaded:
             request = start["request"]
-            texts = request["title"], request["text"], attachment_text(start)
+            texts = request["title"], request["text"], attachment_text(start), missing_text(start)
             paragraphs += [text for text in texts if text]
             if start["mode"] == "investigate":
                 paragraphs.append("Report your findings. Changes of files are not kept.")

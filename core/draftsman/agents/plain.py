@@ -23,7 +23,13 @@ from typing import Any, Final
 
 from draftsman.agents.adapter import Adapter, main
 from draftsman.agents.agent_client import AgentClient, RunParked
-from draftsman.agents.program import EXIT_SECONDS, AgentFailure, attachment_text, own_environment
+from draftsman.agents.program import (
+    EXIT_SECONDS,
+    AgentFailure,
+    attachment_text,
+    missing_text,
+    own_environment,
+)
 
 TEMPLATE: Final = "{title}\n\n{text}\n\n{history}"
 PLACEHOLDER: Final = re.compile(r"\{(title|text|job|branch|history)\}")
@@ -135,7 +141,7 @@ class PlainAdapter(Adapter):
     def history(self) -> list[str]:
         """Return the answers, the earlier work and the failed checks, as paragraphs."""
         start = self.client.start
-        paragraphs = [text] if (text := attachment_text(start)) else []
+        paragraphs = [text for text in (attachment_text(start), missing_text(start)) if text]
         if start["mode"] == "investigate":
             paragraphs.append("Report your findings. Changes of files are not kept.")
         if start["run"] > 1 or start.get("iteration", 1) > 1:

@@ -41,6 +41,12 @@ def attachment_text(message: Mapping[str, Any]) -> str:
     return "\n".join([ATTACHED, *lines]) if lines else ""
 
 
+def missing_text(start: Mapping[str, Any]) -> str:
+    """Return what the workspace lacks of the repository; an empty text if it has everything."""
+    parts = start.get("missing") or ()
+    return f"The workspace is without {'; and without '.join(parts)}." if parts else ""
+
+
 class AgentFailure(Exception):
     """An error for the worker: its class, its code and its text."""
 

@@ -13,6 +13,7 @@ _CHANGE: Final = (
     "branch",
     "draft",
     "commit",
+    "uncommitted",
     "files_changed",
     "insertions",
     "deletions",
@@ -43,6 +44,9 @@ def change_summary(result: Mapping[str, Any]) -> str:
     clauses = [f"branch {change['branch']}{draft}"] if isinstance(change["branch"], str) else []
     if isinstance(change["commit"], str):
         clauses.append(f"commit {change['commit'][:12]}")
+    if isinstance(base := change["uncommitted"], Mapping) and isinstance(base.get("files"), int):
+        commit = str(base.get("commit"))[:12]
+        clauses.append(f"on {counted(base['files'], 'uncommitted file')} in commit {commit}")
     if isinstance(files := change["files_changed"], int):
         clauses.append(f"{counted(files, 'file')} changed")
     lines = [(sign, change[key]) for sign, key in (("+", "insertions"), ("-", "deletions"))]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Literal, ParamSpec, TypeVar, Unpack, overload
+
+from typing_extensions import TypeForm
 
 from draftsman.errors import Failure, UsageError
+from draftsman.handlers.asks import Approve, ApproveOptions, Ask, Asking, AskOptions
 from draftsman.handlers.job_attachments import attached_files
 from draftsman.handlers.run_log import PrintCapture
-from draftsman.handlers.run_pause import Wait, first_answers
+from draftsman.handlers.run_pause import Wait
 from draftsman.handlers.run_services import RunServices
-from draftsman.handlers.worker_run import ContinueInGrace, WorkerRun, build_ask
+from draftsman.handlers.worker_run import ContinueInGrace, WorkerRun
 from draftsman.ids import new_id
 from draftsman.jobs import reserved_names
 from draftsman.jobs.job import Status
@@ -23,14 +26,16 @@ from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.outcome import Snooze
 from draftsman.jobs.runs.run import ClaimedJob
-from draftsman.questions.question import Answered, NoAnswer, OnDeny, OnExpire, QuestionKind
-from draftsman.questions.question_spec import Choice
+from draftsman.questions.question import Answered, NoAnswer
 from draftsman.questions.service.asking import MAX_TIMEOUT
 from draftsman.text import first_line
 from draftsman.workflows.dependencies import Parent
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
 _JOBS = 0
 _SLEEP = 1
 """Of several tasks that wait, the run parks for people first, then for jobs, then for a time."""
@@ -117,119 +122,87 @@ class RunContext:
         """
         return await self._run.step(key, effect, lookup)
 
+    @overload
     async def ask(
-        self,
-        key: str,
-        text: str,
-        *,
-        choices: Sequence[str | Choice | dict[str, Any]] = (),
-        freeform: bool = False,
-        context: str | None = None,
-        expires_in: float | None = None,
-        never_expires: bool = False,
-        on_expire: OnExpire | str = OnExpire.EXPIRE,
-        default: str | None = None,
-        escalate_to: str | None = None,
-        critical: bool = False,
-    ) -> Answered | NoAnswer:
+        self, key: str, text: str, **options: Unpack[AskOptions]
+    ) -> Answered | NoAnswer: ...
+
+    @overload
+    async def ask(
+        self, key: str, text: str, *, type: TypeForm[T], **options: Unpack[AskOptions]
+    ) -> Answered[T] | NoAnswer: ...
+
+    async def ask(self, key: str, text: str, *, type: Any = None, **options: Any) -> Any:
         """Return the answer to this question; park the run until it is answered.
 
         Parking frees the slot and cancels the handler's task, once all calls of the context that
         run beside this one have ended or wait, too: questions of several tasks are asked at once.
         When they are all closed, a new run of the handler starts from the top, in which this call
-        returns; `wait_for_answers` goes on with the first. Times are in seconds. With
-        `on_expire="escalate"` the group or user `escalate_to` (default: as configured) is asked as
-        well, once, for the same time again. A critical question may interrupt people in their quiet
-        hours. Raises UsageError.
+        returns. With a `type` (int, float, Decimal, date, bool, str, Person, a Literal or an Enum)
+        only its values are accepted as answers, and `value` is one. `AskOptions` has the options.
+        Raises UsageError.
         """
-        reserved_names.check_key(key, Owner.HANDLER, "question")
-        return await self._run.ask_or_park(
-            build_ask(
-                key=key,
-                text=text,
-                choices=tuple(choices),
-                freeform=freeform,
-                context=context,
-                expires_in=expires_in,
-                never_expires=never_expires,
-                on_expire=on_expire,
-                default=default,
-                escalate_to=escalate_to,
-                critical=critical,
-            )
-        )
+        return await self._answer(Ask(key, text, type=type, **options))
 
-    async def approve(
-        self,
-        key: str,
-        text: str,
-        *,
-        action: dict[str, Any] | None = None,
-        approvers: Sequence[str] | None = None,
-        quorum: int = 1,
-        context: str | None = None,
-        expires_in: float | None = None,
-        on_expire: OnExpire | str = OnExpire.EXPIRE,
-        escalate_to: str | None = None,
-        on_deny: OnDeny | str = OnDeny.FAIL,
-        on_changes: Literal["refuse", "continue"] = "refuse",
-        critical: bool = False,
-    ) -> Answered:
+    async def approve(self, key: str, text: str, **options: Unpack[ApproveOptions]) -> Answered:
         """Return the decision on this approval; park the run until it is decided.
 
         The decision is bound to `text` and `action`: if either changes, people are asked again. A
         denial fails the job, unless `on_deny` is `continue`. `on_expire` is `expire` or `escalate`.
         With `on_changes="continue"` people may also request changes, with comments: do them, and
-        ask again with another text or action.
+        ask again with another text or action. `ApproveOptions` has the options.
         """
-        reserved_names.check_key(key, Owner.HANDLER, "approval")
-        decision = await self._run.ask_or_park(
-            build_ask(
-                key=key,
-                kind=QuestionKind.APPROVAL,
-                text=text,
-                action=action,
-                approvers=None if approvers is None else tuple(approvers),
-                quorum=quorum,
-                context=context,
-                expires_in=expires_in,
-                on_expire=on_expire,
-                escalate_to=escalate_to,
-                on_deny=on_deny,
-                on_changes=on_changes,
-                critical=critical,
-            )
-        )
-        if isinstance(decision, NoAnswer):
-            raise Failure(f"approval {key!r} expired without a decision", declared="PERMANENT")
-        return decision
+        return await self._answer(Approve(key, text, **options))
 
     @overload
-    async def wait_for_answers(
-        self, *asks: Coroutine[Any, Any, T], return_when: Literal["all"] = "all"
-    ) -> list[T]: ...
+    async def ask_all(
+        self, first: Asking[R], second: Asking[R2], /, *, return_when: Literal["all"] = "all"
+    ) -> tuple[R, R2]: ...
 
     @overload
-    async def wait_for_answers(
-        self, *asks: Coroutine[Any, Any, T], return_when: Literal["first"]
-    ) -> list[T | None]: ...
+    async def ask_all(
+        self,
+        first: Asking[R],
+        second: Asking[R2],
+        third: Asking[R3],
+        /,
+        *,
+        return_when: Literal["all"] = "all",
+    ) -> tuple[R, R2, R3]: ...
 
-    async def wait_for_answers(
-        self, *asks: Coroutine[Any, Any, T], return_when: Literal["all", "first"] = "all"
-    ) -> Sequence[T | None]:
-        """Return the results of several calls of `ask` and `approve`, which are asked at once.
+    @overload
+    async def ask_all(
+        self, *questions: Asking[R], return_when: Literal["all"] = "all"
+    ) -> tuple[R, ...]: ...
+
+    @overload
+    async def ask_all(
+        self, *questions: Asking[R], return_when: Literal["first"]
+    ) -> tuple[R | None, ...]: ...
+
+    async def ask_all(
+        self, *questions: Asking[Any], return_when: Literal["all", "first"] = "all"
+    ) -> tuple[Any, ...]:
+        """Return the results of several questions, `Ask` and `Approve`, which are asked at once.
 
         With `return_when="first"` the first question that closes resumes the job, and the others
-        are withdrawn: their results are None, and a later `ask` asks them again. `all` is
-        `asyncio.gather`. Raises UsageError.
+        are withdrawn: their results are None, and a later `ask` asks them again. Raises UsageError.
         """
         if return_when not in ("all", "first"):
-            for ask in asks:
-                ask.close()
             raise UsageError(f"return_when is 'all' or 'first', not {return_when!r}")
-        if return_when == "all" or not asks:
-            return list(await asyncio.gather(*asks))
-        return await first_answers(self._run.pause, asks)
+        if return_when == "all":
+            return tuple(await asyncio.gather(*map(self._answer, questions)))
+        answers = await self._run.ask_first([question.spec for question in questions])
+        return tuple(
+            None if answer is None else self._result(question, answer)
+            for question, answer in zip(questions, answers, strict=True)
+        )
+
+    async def _answer(self, question: Asking[R]) -> R:
+        return self._result(question, await self._run.ask_or_park(question.spec))
+
+    def _result(self, question: Asking[R], answer: Answered | NoAnswer) -> R:
+        return question.result(answer, self._services.asking.people)
 
     async def sleep(
         self, key: str, until: datetime | timedelta | float, *, reason: str | None = None

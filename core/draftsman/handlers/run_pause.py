@@ -7,19 +7,18 @@ tasks are stored in one transaction that ends the run, and the handler is interr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from draftsman.errors import UsageError
 from draftsman.jobs.runs.outcome import Parked
 from draftsman.questions.asked_question import AskedQuestion
 from draftsman.questions.question_spec import QuestionSpec
 
-T = TypeVar("T")
 MAX_QUESTIONS: Final = 100
 """Maximum number of questions that a run asks at once."""
 TURNS: Final = 10
@@ -28,8 +27,6 @@ TURNS: Final = 10
 A result reaches its caller through `asyncio.gather`, a task group or a task in a few of them."""
 _steps: ContextVar[frozenset[object]] = ContextVar("_steps", default=frozenset())
 """The steps around a task: a pause does not wait for a step that asks itself."""
-_branch: ContextVar[_Branch | None] = ContextVar("_branch", default=None)
-"""The alternative that a task belongs to."""
 
 
 @dataclass(eq=False, slots=True)
@@ -110,19 +107,13 @@ class RunPause:
         """Wait until the run is interrupted; return the result of a write that did not park it."""
         if self._stored:
             raise Parked
-        branch = _branch.get()
         try:
-            if branch is not None:
-                branch.add(wait)
-            else:
-                self.add(wait)
+            self._add(wait)
             return await wait.future
         finally:
-            if branch is not None:
-                branch.remove(wait)
             self._remove(wait)
 
-    def add(self, wait: Wait | QuestionWait) -> None:
+    def _add(self, wait: Wait | QuestionWait) -> None:
         """Store this with the next pause; raises UsageError for a key that is used twice.
 
         A task that outlives its handler is canceled: its question would park a run that has ended.
@@ -211,64 +202,6 @@ class RunPause:
         self._interrupt = None
         keys = [wait.item.key for wait in waits if isinstance(wait, QuestionWait)]
         return [] if self._stored else keys
-
-
-class _Branch:
-    """One of several alternatives: a task that is done, or waits."""
-
-    def __init__(self, changed: asyncio.Event) -> None:
-        self.waits: list[Wait | QuestionWait] = []
-        self._changed = changed
-
-    def add(self, wait: Wait | QuestionWait) -> None:
-        self.waits.append(wait)
-        self._changed.set()
-
-    def remove(self, wait: Wait | QuestionWait) -> None:
-        if wait in self.waits:
-            self.waits.remove(wait)
-
-
-async def first_answers(pause: RunPause, asks: Sequence[Coroutine[Any, Any, T]]) -> list[T | None]:
-    """Return the results that exist, else wait for the first; None for the others.
-
-    The questions are stored once each task is done or waits, as alternatives of each other.
-    """
-    outer = _branch.get()
-    changed = asyncio.Event()
-    branches = [_Branch(changed) for _ in asks]
-    tasks = [_start(ask, branch) for ask, branch in zip(asks, branches, strict=True)]
-    for task in tasks:
-        task.add_done_callback(lambda _: changed.set())
-    try:
-        while not all(
-            task.done() or branch.waits for task, branch in zip(tasks, branches, strict=True)
-        ):
-            changed.clear()
-            await changed.wait()
-        if not any(task.done() for task in tasks):
-            alternatives = object()
-            for wait in [wait for branch in branches for wait in branch.waits]:
-                if isinstance(wait, QuestionWait):
-                    wait.alternatives = alternatives
-                if outer is not None:
-                    outer.add(wait)
-                else:
-                    pause.add(wait)
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return [task.result() if task.done() else None for task in tasks]
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _start(ask: Coroutine[Any, Any, T], branch: _Branch) -> asyncio.Task[T]:
-    token = _branch.set(branch)
-    try:
-        return asyncio.get_running_loop().create_task(ask)
-    finally:
-        _branch.reset(token)
 
 
 def check_keys(item: QuestionSpec, other_questions: Iterable[QuestionSpec]) -> None:

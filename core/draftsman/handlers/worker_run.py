@@ -402,6 +402,23 @@ class WorkerRun:
         await self.pause.wait(QuestionWait(item, position, self.ask_all))
         raise Parked
 
+    async def ask_first(self, items: Sequence[QuestionSpec]) -> list[Answered | NoAnswer | None]:
+        """Return the recorded answers, None for the others; ask and park if there is none."""
+        positions = [next(self.pause.places) for _ in items]
+        answers = [await self.find_answer(item) for item in items]
+        if any(answers) or not items:
+            return answers
+        for item in items:
+            self.check_question(item)
+        alternatives = object()
+        await asyncio.gather(
+            *(
+                self.pause.wait(QuestionWait(item, position, self.ask_all, alternatives))
+                for item, position in zip(items, positions, strict=True)
+            )
+        )
+        raise Parked
+
     async def ask_all(self, questions: Sequence[AskedQuestion], grace: float = 0) -> None:
         """Ask the questions, and park the run."""
         await self.park(

@@ -173,6 +173,11 @@ EVENTS: Final[dict[str, EventDescription]] = {
         "owner, name, source, base commit, method and confidence",
         EventWriter.RUN,
     ),
+    "clone_incomplete": EventDescription(
+        "the job works without parts of its repository: contents of Git LFS, or submodules",
+        "each part with its kind, paths and a text",
+        EventWriter.RUN,
+    ),
     "sandbox_applied": EventDescription(
         "the sandbox of the run or tool is ready", "mode, network, user id", EventWriter.RUN
     ),

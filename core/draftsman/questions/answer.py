@@ -12,6 +12,7 @@ from draftsman.errors import CommandHint, NotPermitted, UsageError
 from draftsman.ids import question_name
 from draftsman.jobs.job import Status
 from draftsman.people.spans import ActorRef, Spans, actor_spans, decode_spans, spans_text
+from draftsman.questions.answer_kind import NOUNS, normalize_answer
 from draftsman.questions.choice_matching import matching_key
 from draftsman.questions.question import (
     BUDGET_KEY,
@@ -132,7 +133,7 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
 
     A choice is matched by value, label or number, in this order, as `matching_key` compares them;
     if none matches, without `.`, `)` and `!` at the end. A button sends the value. Raises
-    UsageError with the choices if none matches and free text is not allowed.
+    UsageError with what is allowed if none matches, and for free text of another kind than asked.
     """
     text = (response.text or "").strip()
     if not text:
@@ -142,8 +143,18 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
     if question.freeform_allowed:
         if question.key == BUDGET_KEY:
             parse_amount(text)
-        return ParsedAnswer(None, text)
+        return ParsedAnswer(None, _free_answer(question, text))
     raise UsageError(f"{question.name}: {text[:60]!r} is not a choice; {_allowed(question)}")
+
+
+def _free_answer(question: Question, text: str) -> str:
+    try:
+        return normalize_answer(question.answer_kind, text)
+    except ValueError:
+        noun, _ = NOUNS[question.answer_kind]
+        raise UsageError(
+            f"{question.name}: {text[:60]!r} is not {noun}; {_allowed(question)}"
+        ) from None
 
 
 def parse_amount(text: str) -> float:
@@ -245,8 +256,9 @@ def fails_job(question: Question, resolution: Resolution) -> bool:
 def _allowed(question: Question) -> str:
     choices = ", ".join(f"{n} {value}" for n, value in enumerate(question.labels(), 1))
     if not choices:
-        return "enter free text"
-    return f"choose: {choices}" + ("; or enter free text" if question.freeform_allowed else "")
+        return f"enter {question.free_answer}"
+    free = f"; or enter {question.free_answer}" if question.freeform_allowed else ""
+    return f"choose: {choices}{free}"
 
 
 # Reasons for which an answer is refused, as spans.

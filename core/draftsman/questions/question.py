@@ -8,13 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Generic
+
+from typing_extensions import TypeVar
 
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.status_display import Meaning
+from draftsman.questions.answer_kind import AnswerKind, wanted_answer
 from draftsman.questions.review_comment import ReviewComment, comments_of
 from draftsman.text import STORED_SENTENCE
 
+V = TypeVar("V", default=str | None)
 BUDGET_KEY: Final = "agent:budget"
 """Key of the question about a budget; the functions of the database have the same."""
 MAX_JOBS: Final = 10
@@ -112,6 +116,7 @@ OUTCOMES: Final[Mapping[Decision, str]] = {
 
 
 ENUMS: Final = {
+    "answer_kind": AnswerKind,
     "question_kind": QuestionKind,
     "question_status": QuestionStatus,
     "on_expire": OnExpire,
@@ -190,6 +195,13 @@ class Question:
     alternative_of: int | None = None
     """The first of several alternatives, of which the first that closes counts; else None."""
     on_changes: OnChanges = OnChanges.REFUSE
+    answer_kind: AnswerKind = AnswerKind.TEXT
+    """What a free answer has to be."""
+
+    @property
+    def free_answer(self) -> str:
+        """What to enter as a free answer: `a whole number, such as 31`, or `free text`."""
+        return wanted_answer(self.answer_kind) or "free text"
 
     @property
     def name(self) -> str:
@@ -200,6 +212,14 @@ class Question:
     def verb(self) -> str:
         """The command that answers it: `answer`, or `approve` for an approval."""
         return "approve" if self.kind is QuestionKind.APPROVAL else "answer"
+
+    @property
+    def decisions(self) -> Sequence[str]:
+        """The decisions that an approval takes, as words; none of a question."""
+        if self.kind is not QuestionKind.APPROVAL:
+            return ()
+        changes = (Decision.REQUEST_CHANGES,) if self.takes_changes else ()
+        return [item.replace("_", " ") for item in (Decision.APPROVE, *changes, Decision.DENY)]
 
     @property
     def takes_changes(self) -> bool:
@@ -312,10 +332,13 @@ class IdenticalQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """Result of `ctx.ask` and `ctx.approve` with an answer."""
+class Answered(Generic[V]):
+    """Result of `ctx.ask` and `ctx.approve` with an answer.
 
-    value: str | None
+    `value` has the `type` of the question; without one, it is the value of a choice, else None.
+    """
+
+    value: V
     text: str | None
     outcome: str
     via: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import (
@@ -16,12 +17,15 @@ from pydantic import (
 )
 
 from draftsman import sizes
+from draftsman.errors import UsageError
 from draftsman.field_errors import matching
 from draftsman.json_schemas.document_field import document
+from draftsman.questions.answer_kind import NOUNS, AnswerKind, is_answer
 from draftsman.questions.choice_matching import matching_key, normalize_value
 from draftsman.questions.question import GATE_ENDS, OnChanges, OnDeny, OnExpire, QuestionKind
 from draftsman.text import clean_fields, digest
 
+MAX_CHOICES: Final = 500
 _EMOJI: Final = "must be the name of an emoji without colons, such as tada"
 
 
@@ -67,8 +71,10 @@ class QuestionSpec(BaseModel):
     key: str = Field(min_length=1, max_length=200)
     kind: QuestionKind = QuestionKind.INPUT
     text: str = Field(min_length=1, max_length=3000)
-    choices: tuple[Choice, ...] = Field((), max_length=500)
+    choices: tuple[Choice, ...] = Field((), max_length=MAX_CHOICES)
     freeform: bool = False
+    answer_kind: AnswerKind = AnswerKind.TEXT
+    """What a free answer has to be; a person is chosen from the directory."""
     context: str | None = Field(None, max_length=20_000)
     approvers: tuple[Annotated[str, Field(max_length=sizes.PERSON)], ...] | None = Field(
         None, max_length=1000
@@ -122,21 +128,35 @@ class QuestionSpec(BaseModel):
             if self.choices or self.freeform or self.on_expire not in GATE_ENDS:
                 raise ValueError("an approval takes approve or deny, and can expire or escalate")
             return self
+        self._check_answers(choice_values)
+        return self
+
+    def _check_answers(self, choice_values: Sequence[str]) -> None:
         if self.on_changes is not OnChanges.REFUSE:
             raise ValueError("on_changes is for an approval; a question takes an answer")
+        if self.answer_kind is AnswerKind.PERSON:
+            if self.choices or self.freeform or self.default is not None:
+                raise ValueError("a question for a person takes no choices, default or free text")
+            return
         if not self.choices and not self.freeform:
             raise ValueError("a question needs choices, or freeform=True, or both")
         if (self.on_expire is OnExpire.DEFAULT) != (self.default is not None):
             raise ValueError("a default requires on_expire='default', and the reverse")
         if self.default is not None and not self.freeform and self.default not in choice_values:
             raise ValueError(f"the default {self.default!r} is not among the choices")
-        return self
+        values = {*choice_values, *filter(None, [self.default])}
+        if wrong := [value for value in values if not is_answer(self.answer_kind, value)]:
+            noun, _ = NOUNS[self.answer_kind]
+            raise ValueError(f"the choice or default {wrong[0]!r} is not {noun}")
 
     @property
     def digest(self) -> str:
         """Hash that an answer is bound to: a changed question with the same key is asked again."""
+        is_text = self.answer_kind is AnswerKind.TEXT
+        kind = {} if is_text else {"answer_kind": self.answer_kind}
         return digest(
-            {
+            kind
+            | {
                 "kind": self.kind,
                 "key": self.key,
                 "text": self.text,
@@ -145,3 +165,18 @@ class QuestionSpec(BaseModel):
                 "action": self.action,
             }
         )
+
+
+def shown_choices(item: QuestionSpec, people: Collection[str]) -> Sequence[Choice]:
+    """Return the choices that people see: for a person, the people of the directory.
+
+    Raises UsageError for a directory without people, or with too many.
+    """
+    if item.answer_kind is not AnswerKind.PERSON:
+        return item.choices
+    if not 0 < len(people) <= MAX_CHOICES:
+        raise UsageError(
+            f"question {item.key!r} is for a person, of whom the directory has {len(people):,}; a"
+            f" question shows 1 to {MAX_CHOICES}: give it choices instead"
+        )
+    return [Choice(value=name) for name in sorted(people)]

@@ -179,6 +179,10 @@ class RepoProfile(ProfileSettings):
     """Files that may decide whether work passes, besides all that are not ordinary."""
     ordinary_files: Patterns = ()
     """Files that decide nothing, though they are not ordinary by their name or folder."""
+    lfs: bool = False
+    """Whether clones have the contents of files of Git LFS, and the work stores them there."""
+    submodules: bool = False
+    """Whether clones have the files of submodules, read-only."""
     left_out: LeftOut = "ask"
     """Files that git leaves out, such as those of a repository that the agent made in the tree: ask
     what becomes of them, include them, or leave them out."""

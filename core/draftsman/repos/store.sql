@@ -74,11 +74,11 @@ RETURNING id
 -- name: save_profile
 INSERT INTO draftsman.repo_profiles AS p (repo, path, profile_type, setup_commands,
        validation_commands, fix_commands, env, agent, network, agent_config, budget, path_allowlist,
-       risky_paths, default_skills, check_files, ordinary_files, left_out, evidence, policy, git, ladders, max_iterations, max_runtime_seconds,
+       risky_paths, default_skills, check_files, ordinary_files, lfs, submodules, left_out, evidence, policy, git, ladders, max_iterations, max_runtime_seconds,
        max_files_changed, max_loc_delta, checked_at, checked_commit, checks, updated_by)
 SELECT %(repo)s, f.path, f.profile_type, f.setup_commands, f.validation_commands, f.fix_commands,
        f.env, f.agent, f.network, f.agent_config, f.budget, f.path_allowlist, f.risky_paths,
-       f.default_skills, f.check_files, f.ordinary_files, f.left_out, f.evidence, f.policy, f.git, f.ladders, f.max_iterations, f.max_runtime_seconds,
+       f.default_skills, f.check_files, f.ordinary_files, f.lfs, f.submodules, f.left_out, f.evidence, f.policy, f.git, f.ladders, f.max_iterations, f.max_runtime_seconds,
        f.max_files_changed, f.max_loc_delta,
        CASE WHEN %(commit)s::text IS NOT NULL THEN draftsman.now() END, %(commit)s, %(checks)s,
        %(actor)s
@@ -93,7 +93,8 @@ SELECT %(repo)s, f.path, f.profile_type, f.setup_commands, f.validation_commands
                      path_allowlist = excluded.path_allowlist, risky_paths = excluded.risky_paths,
                      default_skills = excluded.default_skills,
                      check_files = excluded.check_files,
-                     ordinary_files = excluded.ordinary_files, left_out = excluded.left_out,
+                     ordinary_files = excluded.ordinary_files, lfs = excluded.lfs,
+                     submodules = excluded.submodules, left_out = excluded.left_out,
                      evidence = excluded.evidence, policy = excluded.policy, git = excluded.git,
                      ladders = excluded.ladders,
                      max_iterations = excluded.max_iterations,
@@ -107,7 +108,7 @@ RETURNING id
 -- name: profiles
 SELECT p.path, p.profile_type, p.setup_commands, p.validation_commands, p.fix_commands, p.env,
        p.agent, p.network, p.agent_config, p.budget, p.path_allowlist, p.risky_paths,
-       p.default_skills, p.check_files, p.ordinary_files, p.left_out, p.evidence, p.policy, p.git, p.ladders, p.max_iterations, p.max_runtime_seconds,
+       p.default_skills, p.check_files, p.ordinary_files, p.lfs, p.submodules, p.left_out, p.evidence, p.policy, p.git, p.ladders, p.max_iterations, p.max_runtime_seconds,
        p.max_files_changed, p.max_loc_delta, p.checked_at, p.checked_commit, p.checks, p.updated_by, p.updated_at
   FROM draftsman.repo_profiles p
  WHERE p.repo = %(repo)s AND (%(path)s::text IS NULL OR p.path = %(path)s)

@@ -247,6 +247,11 @@ class Settings(BaseSettings):
         return self.default_agent or only
 
     @property
+    def only_tidies(self) -> bool:
+        """Whether the only agent is the included one, which ignores instructions."""
+        return [agent.command for agent in self.agents.values()] == [TIDY["command"]]
+
+    @property
     def read_forges(self) -> dict[str, ForgeSettings]:
         """The forges whose events are received."""
         forges = self.forges.items()

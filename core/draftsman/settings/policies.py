@@ -84,6 +84,9 @@ class PolicySettings(Section):
     """Kilobytes that may be added to a file before it is large."""
     binary_files: Effect = "allow"
     """Added and changed binary files."""
+    lfs_files: Effect = "ask"
+    """Files of Git LFS that the work adds or changes as ordinary files, because the profile of the
+    repository does not want LFS."""
     update_base: Literal["never", "merge"] = "never"
     """merge: a base branch that has moved is merged into the work before it is validated. never: it
     is not."""

@@ -146,6 +146,8 @@ class FakeForge(FakeServer[Call], ABC):
         path = request.rel_url.raw_path
         if path.startswith("/logs/"):
             return self._log(request, int(path.rpartition("/")[2]))
+        if path.startswith("/lfs/"):
+            return await self.world.lfs.transfer(request)
         if path == "/api/graphql":
             return await self._call(request, "graphql", self.graphql, ())
         if not path.startswith(self.api):
@@ -284,6 +286,8 @@ class FakeForge(FakeServer[Call], ABC):
             if is_below(request.path, f"/{former}.git"):  # followed by git, if it may
                 url = str(request.rel_url).replace(former, self.world.project, 1)
                 return web.Response(status=301, headers={"Location": url})
+        if request.path.endswith(".git/info/lfs/objects/batch"):
+            return await self.world.lfs.batch(request)
         writes = "receive-pack" in str(request.rel_url)
         if writes and not self.world.may_push:
             return web.Response(status=403, text="Write access to repository not granted.")

@@ -14,6 +14,7 @@ from zlib import crc32
 from draftsman_testing.fake.faults import ANY, Fault, Faults
 from draftsman_testing.fake.server import ServerState
 from draftsman_testing.forges.conversation import AT, Conversation
+from draftsman_testing.forges.lfs_server import LfsServer
 
 MENTION: Final = re.compile(r"(?<![\w`])@([A-Za-z0-9][A-Za-z0-9-]*)")
 CLOSES: Final = re.compile(
@@ -128,6 +129,7 @@ class ForgeWorld(ServerState[Call]):
     executed: list[str] = field(default_factory=list)
     """Commands of descriptions that the forge executed."""
     talk: Conversation = field(default_factory=Conversation)
+    lfs: LfsServer = field(default_factory=LfsServer)
     faults: ForgeFaults = field(default_factory=ForgeFaults)
 
     def account_id(self, login: str) -> int:

@@ -14,13 +14,14 @@ import pytest
 from aiohttp import web
 
 from draftsman.agent_runs.clones.source import RepoSource
+from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
-from draftsman.forges.api.connection import git_login_of
+from draftsman.forges.api.connection import git_location_of, git_login_of
 from draftsman.forges.pull_request import CommitStatus
 from draftsman.jobs.retries import ErrorClass, classify
 from draftsman_testing.fake.server import FakeServer, ServerState
 from tests.attacks.catalog import attack
-from tests.core.forges.api_contract import FAKES, ForgeHarness, forge_harness
+from tests.core.forges.api_contract import BRANCH, COMMITS, FAKES, ForgeHarness, forge_harness
 
 EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -59,13 +60,37 @@ async def test_all_calls_follow_a_renamed_repository(site: ForgeHarness) -> None
     assert world.head("main") == commit
 
 
-async def test_git_does_not_follow_it_and_says_so(site: ForgeHarness, tmp_path: Path) -> None:
+async def test_git_follows_the_forge_and_no_redirect(site: ForgeHarness, tmp_path: Path) -> None:
+    """Its API tells the new address; a redirect of git itself could lead anywhere."""
     url = site.fake.url
-    site.fake.world.rename("acme/payments")
-    source = RepoSource.of(url, site.settings.http, git_login_of(site.settings, url))
+    world = site.fake.world
+    commit = site.push()
+    world.rename("acme/payments")
+    login = git_login_of(site.settings, url)
+    alone = RepoSource.of(url, site.settings.http, login)
     with pytest.raises(Failure) as refused:
-        await source.tips(tmp_path, ["HEAD"])
+        await alone.tips(tmp_path, ["HEAD"])
     assert refused.value.code == "redirected"
+    source = RepoSource.of(url, site.settings.http, login, git_location_of(site.settings, url))
+    assert (await source.tips(tmp_path, ["HEAD"]))["HEAD"] == COMMITS[0]
+    workspace = await Workspace.prepare(tmp_path / "data", source, job=7, run=1, base=BRANCH)
+    assert workspace.base_sha == commit
+    (workspace.path / "a.txt").write_text("two\n")
+    snapshot = await workspace.snapshot("m")
+    await workspace.publish(snapshot)
+    assert world.head("draftsman/D-7") == snapshot.commit
+    await workspace.remove()
+
+
+async def test_git_says_so_where_the_forge_knows_no_other_address(
+    site: ForgeHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = site.fake.url
+    locate = git_location_of(site.settings, url)
+    assert locate is not None
+    assert await locate() is None
+    ssh = f"git@{url.split('/')[2].split(':')[0]}:acme/pay.git"
+    assert git_location_of(site.settings, ssh) is None
 
 
 @attack(

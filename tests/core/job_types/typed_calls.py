@@ -5,11 +5,23 @@ Nothing imports this module.
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
+from enum import Enum
 from typing import Literal, assert_type
 
 from pydantic import BaseModel
 
-from draftsman import BlockingRunContext, RunContext, job
+from draftsman import (
+    Answered,
+    Approve,
+    Ask,
+    BlockingRunContext,
+    NoAnswer,
+    Person,
+    RunContext,
+    job,
+)
 
 
 class Report(BaseModel):
@@ -45,8 +57,32 @@ def calls(ctx: BlockingRunContext) -> None:
     count.submit()  # type: ignore[call-arg]
     number: str = count.submit(3).result()  # type: ignore[assignment]
     count(ctx, 3)  # type: ignore[arg-type,unused-coroutine]
-    ctx.ask("color", 3)  # type: ignore[arg-type]
+    ctx.ask("color", 3)  # type: ignore[call-overload]
+    ctx.ask("color", "Which?", choises=["red"])  # type: ignore[call-overload]
+    ctx.approve("go", "Go?", quorum="2")  # type: ignore[arg-type]
     print(number)  # noqa: T201
+
+
+class Color(Enum):
+    RED = "red"
+
+
+def typed_answers(ctx: BlockingRunContext) -> None:
+    assert_type(ctx.ask("note", "A note?"), Answered[str | None] | NoAnswer)
+    assert_type(ctx.ask("week", "Which week?", type=int, default=3), Answered[int] | NoAnswer)
+    assert_type(ctx.ask("color", "Which color?", type=Color), Answered[Color] | NoAnswer)
+    region = ctx.ask("region", "Where?", type=Literal["eu", "us"], critical=True)
+    if isinstance(region, Answered):
+        assert_type(region.value, Literal["eu", "us"])
+    ctx.ask("week", "Which week?", type=31)  # type: ignore[call-overload]
+    due, gate = ctx.ask_all(Ask("due", "When?", type=date), Approve("go", "Go?"))
+    assert_type(due, Answered[date] | NoAnswer)
+    assert_type(gate, Answered[str | None])
+    number: str = ctx.ask("number", "How many?", type=Decimal)  # type: ignore[assignment]
+    print(number)  # noqa: T201
+    who = Ask("who", "Who?", type=Person)
+    assert_type(ctx.ask_all(who, who, return_when="first")[0], Answered[Person] | NoAnswer | None)
+    ctx.ask_all("who")  # type: ignore[call-overload]
 
 
 async def asynchronous_calls(ctx: RunContext) -> None:

@@ -15,6 +15,8 @@ from draftsman.jobs.job import Source
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Person, Policy, Verb
+from draftsman.questions.answer_kind import AnswerKind
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import PEOPLE
 from tests.core.rights.conftest import As
@@ -154,3 +156,17 @@ async def test_database_and_policy_agree_on_a_verb(
             by_policy[user, verb] = _may(policy.check, actor, verb, invoker=invoker)
             by_database[user, verb] = await outcome(conn, statement, params)
     assert by_database == by_policy
+
+
+async def test_the_database_refuses_an_answer_of_another_kind(
+    as_role: As, session: Session, make: Factory, roles: Roles
+) -> None:
+    erin = await as_role("erin")
+    job = await erin.submissions.submit(invocation(type="noop", queue="q"), await erin.actor())
+    work = await make.running(job.number)
+    spec = QuestionSpec(key="k", text="?", freeform=True, answer_kind=AnswerKind.INTEGER)
+    await make.rt.asking.ask(work.lease, spec, invoker="erin")
+    conn = await session("erin")
+    for text, expected in {"many": "42501", "31": "ok"}.items():
+        params = {"id": roles.name("erin"), "job": job.number, "yes": Jsonb({"text": text})}
+        assert await outcome(conn, ANSWER, params) == expected

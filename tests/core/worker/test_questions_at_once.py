@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from draftsman import Approve, Ask, BlockingRunContext
 from draftsman.errors import LeaseLost, UsageError
+from draftsman.handlers.blocking_context import run_in_thread
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Status
@@ -31,8 +33,12 @@ from tests.support.cases import cases
 S = Status
 
 
-async def ask(ctx: RunContext, key: str, **fields: Any) -> str | None:
-    return (await ctx.ask(key, f"{key}?", choices=["yes", "no"], **fields)).value
+async def ask(ctx: RunContext, key: str) -> str | None:
+    return (await ctx.ask(key, f"{key}?", choices=["yes", "no"])).value
+
+
+def question(key: str) -> Ask:
+    return Ask(key, f"{key}?", choices=["yes", "no"])
 
 
 async def gathers(ctx: RunContext) -> Outcome:
@@ -59,7 +65,16 @@ async def waits(ctx: RunContext) -> Outcome:
 
 
 async def waits_for_answers(ctx: RunContext) -> Outcome:
-    return Done({"answers": await ctx.wait_for_answers(ask(ctx, "one"), ask(ctx, "two"))})
+    one, two = await ctx.ask_all(question("one"), question("two"))
+    return Done({"answers": [one.value, two.value]})
+
+
+def waits_in_a_thread(ctx: BlockingRunContext) -> Outcome:
+    return Done({"answers": [each.value for each in ctx.ask_all(*map(question, ("one", "two")))]})
+
+
+async def waits_in_threads(ctx: RunContext) -> Outcome:
+    return await run_in_thread(ctx, waits_in_a_thread)
 
 
 async def ignores_errors(ctx: RunContext) -> Outcome:
@@ -97,6 +112,7 @@ async def asks_in_steps(ctx: RunContext) -> Outcome:
         uses_a_group,
         waits,
         waits_for_answers,
+        waits_in_threads,
         ignores_errors,
         nests,
         asks_in_steps,
@@ -207,13 +223,11 @@ async def test_the_handler_goes_on_with_the_first_of_alternatives(
     rt: Runtime, make: Factory, people: People
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
-        gate = ctx.approve("gate", "Deploy?", approvers=["carol"])
-        answers = await ctx.wait_for_answers(ask(ctx, "one"), gate, return_when="first")
-        one = answers[0] or await ask(ctx, "one")
-        assert await ctx.wait_for_answers(return_when="first") == []
-        return Done(
-            {"answers": [None if item is None else str(item) for item in answers], "one": one}
-        )
+        gate = Approve("gate", "Deploy?", approvers=["carol"])
+        first, decision = await ctx.ask_all(question("one"), gate, return_when="first")
+        one = await ask(ctx, "one") if first is None else first.value
+        assert await ctx.ask_all(return_when="first") == ()
+        return Done({"first": first and first.value, "decided": decision is not None, "one": one})
 
     for decided in (False, True):
         number = await make.queued(queue="default")
@@ -227,18 +241,17 @@ async def test_the_handler_goes_on_with_the_first_of_alternatives(
                 await make.answer(number, "yes")
             job = await wait_for_end(rt, number)
         assert job.result is not None
-        one, gate = job.result["answers"]
-        assert (one, gate is None) == (("no", False) if decided else ("yes", True))
-        assert job.result["one"] == ("no" if decided else "yes")
+        expected = ("no", True, "no") if decided else ("yes", False, "yes")
+        assert tuple(job.result[key] for key in ("first", "decided", "one")) == expected
 
 
 async def test_alternatives_beside_a_question_resume_the_job_together(
     rt: Runtime, make: Factory
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
-        first = ctx.wait_for_answers(ask(ctx, "b"), ask(ctx, "c"), return_when="first")
+        first = ctx.ask_all(question("b"), question("c"), return_when="first")
         answer, others = await asyncio.gather(ask(ctx, "a"), first)
-        return Done({"a": answer, "others": others})
+        return Done({"a": answer, "others": [each and each.value for each in others]})
 
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": handler}):
@@ -304,7 +317,7 @@ async def test_questions_that_cannot_be_asked_at_once_fail_the_job(
         return Done({})
 
     async def misspelled(ctx: RunContext) -> Outcome:
-        await ctx.wait_for_answers(ask(ctx, "one"), return_when="any")  # type: ignore[call-overload]
+        await ctx.ask_all(question("one"), return_when="any")  # type: ignore[call-overload]
         return Done({})
 
     errors = {

@@ -99,8 +99,9 @@ class CardMarkup:
 
 def _answer(step: Step) -> str:
     if not step.choices:
-        return "`/answer` and your answer"
-    return f"the number{', or `/answer` and free text' if step.freeform else ''}"
+        return f"`/answer` and {step.wanted or 'your answer'}"
+    free = f", or `/answer` and {step.wanted or 'free text'}" if step.freeform else ""
+    return f"the number{free}"
 
 
 def template_fields(message: Message) -> dict[str, str]:

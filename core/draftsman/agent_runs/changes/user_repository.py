@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -21,6 +21,7 @@ OPERATIONS: Final = {
     "rebase-apply": "rebase",
 }
 """Files of git that exist during an operation, and its name."""
+_NONE: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,17 @@ class UserRepository:
             )
         return cls(Path(top))
 
-    def git(self, *arguments: str, stdin: bytes = b"") -> str:
+    def git(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] = _NONE) -> str:
         """Return git's output; raises Refused with git's reason."""
-        done = _run(self.top, *arguments, stdin=stdin)
+        output = self.output(*arguments, stdin=stdin, env=env)
+        return output.decode(errors="surrogateescape").strip()
+
+    def output(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] = _NONE) -> bytes:
+        """Return git's output as it is; raises Refused with git's reason."""
+        done = _run(self.top, *arguments, stdin=stdin, env=env)
         if done.returncode:
             raise Refused(f"git {arguments[0]}: {reason_of(done.stderr)}")
-        return done.stdout.decode(errors="surrogateescape").strip()
+        return done.stdout
 
     def attempt(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run git, and return its result, whatever its exit code is."""
@@ -128,8 +134,10 @@ def _normalized(url: str) -> str:
         return url
 
 
-def _run(folder: Path, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    environment = os.environ | {"LC_ALL": "C"}
+def _run(
+    folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] = _NONE
+) -> subprocess.CompletedProcess[bytes]:
+    environment = os.environ | {"LC_ALL": "C", **env}
     try:
         return subprocess.run(
             ["git", "-c", "advice.detachedHead=false", *arguments],

@@ -102,6 +102,16 @@ class CommitIdentity:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ChangesCommit:
+    """The commit with the changes of the requester, on the commit that they were made on."""
+
+    id: str
+    content: str
+    """The commit as git stores it, which another worker writes again."""
+    files: int
+
+
 async def with_sign_off(message: str, person: str, cwd: Path) -> str:
     """Return the message with the trailer Signed-off-by of a person, once."""
     trailer = f"Signed-off-by: {person}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 OWN_REPOSITORY: Final = "a repository of its own"
+SUBMODULE: Final = "a submodule, which is read-only"
 SHOWN: Final = 20
 """Maximum number of paths that a result names."""
 _UNREADABLE: Final = (

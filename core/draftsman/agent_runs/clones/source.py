@@ -7,6 +7,7 @@ new files belong to the owner.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ipaddress
 import os
@@ -15,6 +16,7 @@ import re
 import shlex
 import shutil
 import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,6 +29,7 @@ from draftsman.agent_runs.clones.git import (
     FLAGS,
     NO_ENTRY,
     config_variables,
+    explain_error,
     git,
     git_failure,
     git_version,
@@ -180,6 +183,8 @@ def _in_brackets(address: egress.IpAddress) -> str:
 
 Login = Callable[[], Awaitable[GitLogin]]
 """Gives user and token of a forge, for each command of git."""
+Locate = Callable[[], Awaitable[str | None]]
+"""Gives the URL at which the forge has a repository now; None if it has not moved."""
 REMOTE: Final = re.compile(r"[^/]+:")
 SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 REF: Final = re.compile(r"(?!-)(?!.*(\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]+\Z")
@@ -196,6 +201,16 @@ os.execv(command[0], command)
 """Imports nothing after it dropped its privileges: the owner may not be able to read our Python."""
 
 
+ADD_FILE: Final = """
+set -e
+cd -- "$2"
+[ ! -d .git ] || cd .git
+mkdir -p -- "${1%/*}"
+cat > "$1.part"
+mv -- "$1.part" "$1"
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class RepoSource:
     """A repository, by the absolute path of its top folder or by its URL."""
@@ -206,10 +221,16 @@ class RepoSource:
     resolve: Resolver = resolve
     login: Login | None = None
     """Its token, if it is on a forge."""
+    locate: Locate | None = None
+    """Where it is after a rename or transfer: git itself follows no redirect."""
 
     @classmethod
     def of(
-        cls, text: str, http: HttpSettings | None = None, login: Login | None = None
+        cls,
+        text: str,
+        http: HttpSettings | None = None,
+        login: Login | None = None,
+        locate: Locate | None = None,
     ) -> RepoSource:
         """Parse a path or URL.
 
@@ -217,7 +238,7 @@ class RepoSource:
         """
         text = text.removeprefix("file://")
         if REMOTE.match(text) and not text.startswith("-"):
-            return cls(text, http or HttpSettings(), login=login)
+            return cls(text, http or HttpSettings(), login=login, locate=locate)
         path = Path(text).absolute()
         if not path.is_dir():
             raise git_failure(
@@ -253,26 +274,18 @@ class RepoSource:
 
     async def fetch_refs(self, mirror: Path, specs: Sequence[str]) -> None:
         """Fetch by these refspecs of git."""
-        route = await self._route()
-        await git(
-            "fetch",
+        options = (
             "--quiet",
             "--no-tags",
             "--no-write-fetch-head",
             "--no-recurse-submodules",
             "--update-shallow",
-            self._program_option("upload-pack"),
-            route.url,
-            *specs,
-            cwd=mirror,
-            env=route.env,
         )
+        await self._git(mirror, "fetch", "upload-pack", options, specs)
 
     async def tips(self, mirror: Path, patterns: Sequence[str]) -> dict[str, str]:
         """Return the commits of the refs that match patterns of git, by full name."""
-        route = await self._route()
-        program = self._program_option("upload-pack")
-        output = await git("ls-remote", program, route.url, *patterns, cwd=mirror, env=route.env)
+        output = await self._git(mirror, "ls-remote", "upload-pack", (), patterns)
         lines = (line.partition("\t") for line in os.fsdecode(output).splitlines())
         return {name: commit for commit, _, name in lines}
 
@@ -282,25 +295,49 @@ class RepoSource:
         Raises Failure `branch_moved`, `branch_checked_out`, …
         """
         ref = f"refs/heads/{branch}"
-        route = await self._route()
-        await git(
-            "push",
-            "--no-verify",
-            "--no-follow-tags",
-            f"--force-with-lease={ref}:{expected or ''}",
-            self._program_option("receive-pack"),
-            route.url,
-            f"{commit}:{ref}",
-            cwd=mirror,
-            env=route.env,
-        )
+        options = ("--no-verify", "--no-follow-tags", f"--force-with-lease={ref}:{expected or ''}")
+        await self._git(mirror, "push", "receive-pack", options, (f"{commit}:{ref}",))
 
-    async def _route(self) -> Route:
+    async def add_file(self, path: str, data: bytes) -> None:
+        """Write a file below `.git` of a local repository, as its owner.
+
+        Raises Failure with origin `git`.
+        """
+        command = [*self._run_as_owner(), "/bin/sh", "-c", ADD_FILE, "sh", path, self.location]
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=DEVNULL, stderr=PIPE, env={"PATH": os.defpath}
+        )
+        _, errors = await process.communicate(data)
+        if process.returncode != 0:
+            raise explain_error("add", errors.decode(errors="replace"))
+
+    async def _git(
+        self,
+        mirror: Path,
+        command: str,
+        program: str,
+        options: Sequence[str],
+        arguments: Sequence[str],
+    ) -> bytes:
+        """Run git with the URL, or with that to which the forge has moved the repository."""
+        words = (command, *options, self._program_option(program))
+        try:
+            route = await self._route(self.location)
+            return await git(*words, route.url, *arguments, cwd=mirror, env=route.env)
+        except Failure as error:
+            if error.code != "redirected" or self.locate is None:
+                raise
+            if (moved := await self.locate()) is None:
+                raise
+        route = await self._route(moved)
+        return await git(*words, route.url, *arguments, cwd=mirror, env=route.env)
+
+    async def _route(self, location: str) -> Route:
         """Return a route; the host is resolved and checked for each connection."""
         if self.is_local:
-            return Route(self.location, {})
+            return Route(location, {})
         login = None if self.login is None else await self.login()
-        return await route(self.location, self.http, self.resolve, login)
+        return await route(location, self.http, self.resolve, login)
 
     def _program_option(self, program: str) -> str:
         """Return the option for the program on the other side, which git runs in a shell."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from draftsman.agent_runs.clones.git import read_records
+from draftsman.agent_runs.clones.lfs_filter import LfsObject
 from draftsman.jobs.runs.quota import quota_failure
 from draftsman.settings.quotas import QuotaSettings
 
@@ -31,3 +33,10 @@ async def check_tree_size(mirror: Path, commit: str, quotas: QuotaSettings) -> N
             raise quota_failure("tree", text, "tree_bytes")
 
     await read_records("ls-tree", "-rlz", "--full-tree", commit, cwd=mirror, take=add)
+
+
+def check_contents_size(objects: Iterable[LfsObject], quotas: QuotaSettings) -> None:
+    """Sum the contents of Git LFS of a checkout; raises Failure `quota:tree`."""
+    if sum(item.size for item in objects) > quotas.tree_bytes:
+        text = f"the files of Git LFS have more than {quotas.tree_bytes:,} bytes"
+        raise quota_failure("tree", text, "tree_bytes")

@@ -19,17 +19,19 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Self
 
 from draftsman.agent_runs.clones import home_files
-from draftsman.agent_runs.clones.commits import CommitIdentity, JobBranches
+from draftsman.agent_runs.clones.clone_parts import CloneParts, MissingPart, missing
+from draftsman.agent_runs.clones.commits import ChangesCommit, CommitIdentity, JobBranches
 from draftsman.agent_runs.clones.git import (
     COMMITTER,
     MAX_LISTING,
+    config_variables,
     explain_error,
     git,
     git_failure,
@@ -38,12 +40,26 @@ from draftsman.agent_runs.clones.git import (
     init,
     object_format,
 )
-from draftsman.agent_runs.clones.left_out import OWN_REPOSITORY, LeftOut, described
+from draftsman.agent_runs.clones.left_out import OWN_REPOSITORY, SUBMODULE, LeftOut, described
+from draftsman.agent_runs.clones.lfs import (
+    AGENT_CONFIG,
+    commit_with_contents,
+    filter_config,
+    pointers_of,
+    prune,
+    store_from_tree,
+    store_in_tree,
+    store_of,
+)
+from draftsman.agent_runs.clones.lfs_filter import LfsObject
+from draftsman.agent_runs.clones.lfs_transfer import can_transfer, download, upload
 from draftsman.agent_runs.clones.mirror import commit_time, fetch_base, open_mirror
+from draftsman.agent_runs.clones.mixed_commits import mixed_commit
 from draftsman.agent_runs.clones.nested_repositories import HiddenRepositories, make_readable
 from draftsman.agent_runs.clones.source import RepoSource
+from draftsman.agent_runs.clones.submodules import CheckedOutSubmodule, check_out, submodules_of
 from draftsman.agent_runs.clones.tree_removal import remove_tree
-from draftsman.agent_runs.clones.tree_size import check_tree_size
+from draftsman.agent_runs.clones.tree_size import check_contents_size, check_tree_size
 from draftsman.errors import Failure
 from draftsman.ids import job_name, run_name
 from draftsman.repos.check_files import ChangedFile
@@ -69,37 +85,11 @@ def replace_root(value: Any, root: re.Pattern[str], prefix: str) -> Any:
 # Commits of a mirror without a working tree: their files, and those with the files of two.
 
 
+MAX_JUDGED: Final = 1024 * 1024
+"""Maximum bytes of a content of Git LFS in which a policy looks for secrets."""
 MAX_READ: Final = 256 * 1024
 """Maximum bytes of a file of a commit that is read for its settings."""
 GITLINK: Final = b"160000"
-
-
-async def mixed_commit(mirror: Path, commit: str, source: str, paths: Sequence[str]) -> str:
-    """Return a commit on top of `commit`, in which these paths are as in `other`.
-
-    A path that `other` does not have is removed. Raises Failure with origin `git`.
-    """
-    listed = await git("ls-tree", "-rz", "--full-tree", source, cwd=mirror, limit=MAX_LISTING)
-    entries = dict(_entry(line) for line in listed.split(b"\0") if line)
-    names = [os.fsencode(path) for path in paths]
-    removal = b"0 " + b"0" * len(commit) + b"\t"
-    lines = [entries.get(name, removal + name) for name in names]
-    with tempfile.TemporaryDirectory(dir=mirror) as folder:
-        index = {"GIT_DIR": str(mirror), "GIT_INDEX_FILE": str(Path(folder, "index"))}
-        await git("read-tree", commit, cwd=mirror, env=index)
-        await git(
-            "update-index",
-            "--replace",
-            "-z",
-            "--index-info",
-            cwd=mirror,
-            env=index,
-            stdin=b"".join(line + b"\0" for line in lines),
-        )
-        tree = (await git("write-tree", cwd=mirror, env=index)).decode().strip()
-    message = f"{commit[:12]} with {len(names)} files of {source[:12]}"
-    created = await git("commit-tree", tree, "-p", commit, "-m", message, cwd=mirror)
-    return created.decode().strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +137,6 @@ async def read_tree(mirror: Path, commit: str) -> CommitTree:
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _entry(line: bytes) -> tuple[bytes, bytes]:
-    """Return the path of a line of `git ls-tree`, and the line for `git update-index`."""
-    details, _, name = line.partition(b"\t")
-    mode, _, sha = details.split(b" ")
-    return name, mode + b" " + sha + b"\t" + name
 
 
 # Safe reading of a file at a path from an agent.
@@ -286,12 +269,22 @@ class Workspace:
     read, as ordinary files."""
     _included: dict[bytes, str] = field(default_factory=dict, repr=False, compare=False)
     """What they have for that, also of earlier runs, with the reason."""
+    changes: ChangesCommit | None = None
+    """The base commit, if it has changes of the requester."""
     identity: CommitIdentity = field(default_factory=CommitIdentity)
     """Author, committer and key of its commits."""
     branches: JobBranches = field(default_factory=JobBranches)
     """The names of the branches of jobs in this repository."""
+    parts: CloneParts = field(default_factory=CloneParts)
+    """What the clone has besides the files of its commit."""
+    missing_parts: list[MissingPart] = field(default_factory=list, repr=False, compare=False)
+    """What it does not have of those, and of others that its profile does not want."""
+    _of_source: set[LfsObject] = field(default_factory=set, repr=False, compare=False)
+    """Contents of Git LFS that the source has."""
+    _submodules: list[CheckedOutSubmodule] = field(default_factory=list, repr=False, compare=False)
     _objects: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """The objects of its refs in the mirror, which nothing else writes: `work` and `home`."""
+    """The objects of its refs in the mirror, which nothing else writes: `work`, `home` and
+    `contents`."""
     _converted: dict[bytes, ConvertedFile] = field(default_factory=dict, repr=False, compare=False)
     """Files that `git add` changes or refuses although nobody has touched them, by path."""
 
@@ -312,8 +305,10 @@ class Workspace:
         quotas: QuotaSettings | None = None,
         includes_all: bool = False,
         included: Mapping[str, str] | None = None,
+        changes: ChangesCommit | None = None,
         identity: CommitIdentity | None = None,
         branches: JobBranches | None = None,
+        parts: CloneParts | None = None,
     ) -> Self:
         """Create the clone on the branch of the job, `draftsman/D-<job>`, or on another `branch`.
 
@@ -322,7 +317,7 @@ class Workspace:
         an earlier run's work is applied, uncommitted, and its files of the home are written;
         without `restored`, only by `restore`; `included` is that of its snapshot. The commits of
         all runs of the job have the date `created_at` (None: the date of the base), so that the
-        same work gets the same commit id.
+        same work gets the same commit id. `parts` that cannot be had are `missing_parts`.
         Raises Failure with origin `git`, and `quota:tree` for a tree above the quotas.
         """
         mirror = await open_mirror(data_dir, source)
@@ -344,6 +339,8 @@ class Workspace:
             own_branch=branch.name,
             parents=branch.parents,
             includes_all=includes_all,
+            changes=changes,
+            parts=parts or CloneParts(),
             identity=identity or CommitIdentity(),
             branches=branches or JobBranches(),
         )
@@ -354,9 +351,12 @@ class Workspace:
             if branch.work is not None:
                 await self._set_ref("work", branch.work)
             work = branch.work or unpacked or base_sha
+            quotas = quotas or QuotaSettings()
             for commit in {base_sha, work}:
-                await check_tree_size(mirror, commit, quotas or QuotaSettings())
+                await check_tree_size(mirror, commit, quotas)
+            await self._fetch_contents({base_sha, *branch.parents}, work, quotas)
             await self._clone(work if restored else base_sha)
+            await self._check_out_submodules(data_dir, quotas)
             if restored and bundle:
                 await self._restore_home()
         except BaseException:
@@ -370,9 +370,13 @@ class Workspace:
 
         Raises Failure `no_sandbox` or `no_uid`.
         """
-        return replace(
-            self, sandbox=await open_run_sandbox(settings, repo=self.path, home=self.home)
-        )
+        sandbox = await open_run_sandbox(settings, repo=self.path, home=self.home)
+        await self._protect_submodules()
+        return replace(self, sandbox=sandbox)
+
+    async def _protect_submodules(self) -> None:
+        for submodule in self._submodules:
+            await asyncio.to_thread(submodule.protect)
 
     @property
     def path(self) -> Path:
@@ -425,8 +429,12 @@ class Workspace:
             tree = (await self._run_git("write-tree")).decode().strip()
         finally:
             await asyncio.to_thread(hidden.restore)
+        checked_out = {item.path: item for item in self._submodules}
         for name in skipped:
-            if await asyncio.to_thread(_has_files, self.path / os.fsdecode(name)):
+            if (submodule := checked_out.get(name)) is not None:
+                if await submodule.is_changed():
+                    left_out.unread[name] = SUBMODULE
+            elif await asyncio.to_thread(_has_files, self.path / os.fsdecode(name)):
                 left_out.unread[name] = OWN_REPOSITORY
         return replace(
             await self.commit(tree, message),
@@ -482,6 +490,7 @@ class Workspace:
         left_out = LeftOut()
         while True:
             names = {*skipped, *left_out.unread, *left_out.refused}
+            names = {name for name in names if not _is_beyond_link(self.path, name)}
             excluded = [b":(exclude,top,literal)" + name for name in sorted(names)]
             paths = b"".join(path + b"\0" for path in (b":(top)", *excluded))
             options = (option, "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
@@ -558,6 +567,10 @@ class Workspace:
         """
         await self._set_ref("work", snapshot.commit)
         objects = [self.ref("work")] if snapshot.files_changed else []
+        if contents := await self._new_contents(snapshot):
+            tree = await store_in_tree(self.mirror, contents)
+            await self._set_ref("contents", tree)
+            objects.append(self.ref("contents"))
         if "home" in self._objects:
             objects.append(self.ref("home"))
         if not objects:
@@ -571,6 +584,7 @@ class Workspace:
         await self._run_git("read-tree", "--reset", "-u", commit)
         if self.sandbox is not None and self.sandbox.uid is not None:
             await asyncio.to_thread(change_owner, self.path, self.sandbox.uid)
+            await self._protect_submodules()
 
     async def keep_tracked(self) -> None:
         """Let `undo_changes` restore the tracked files as they are now."""
@@ -670,6 +684,8 @@ class Workspace:
         happens if the branch is at the snapshot already. Raises Failure `branch_moved`,
         `branch_checked_out`, …
         """
+        if contents := await self._new_contents(snapshot):
+            await upload(self.source, store_of(self.mirror), contents)
         await self.source.push(self.mirror, snapshot.commit, self.branch, expected_sha)
 
     async def read_artifact(self, path: str) -> bytes:
@@ -687,6 +703,9 @@ class Workspace:
         finally:
             if self.sandbox is not None:
                 self.sandbox.close()
+        for submodule in self._submodules:
+            await submodule.remove_ref()
+        await asyncio.to_thread(prune, store_of(self.mirror))
         refs = await git("for-each-ref", "--format=delete %(refname)", self.ref(), cwd=self.mirror)
         await git("update-ref", "--stdin", cwd=self.mirror, stdin=refs)
         await git("-c", "gc.auto=6700", "gc", "--auto", "--quiet", cwd=self.mirror)
@@ -702,7 +721,11 @@ class Workspace:
     def _environment(self, index: str = "index") -> dict[str, str]:
         file = self.folder / index
         env = {"GIT_DIR": self.mirror, "GIT_WORK_TREE": self.path, "GIT_INDEX_FILE": file}
-        return {name: str(path) for name, path in env.items()}
+        return {name: str(path) for name, path in env.items()} | self._filter()
+
+    def _filter(self) -> dict[str, str]:
+        """Return the variables by which git converts files of Git LFS."""
+        return config_variables(filter_config(self.mirror)) if self.parts.lfs else {}
 
     async def _nested_repositories(self) -> tuple[list[bytes], list[bytes]]:
         """Return submodules of the base, and repositories that the agent made.
@@ -737,6 +760,97 @@ class Workspace:
             cwd=self.mirror,
         )
 
+    async def _fetch_contents(self, of_source: set[str], work: str, quotas: QuotaSettings) -> None:
+        """Fetch what the pointers of the commits of the source and of the work stand for."""
+        pointers: dict[bytes, LfsObject] = {}
+        for commit in of_source:
+            pointers |= await pointers_of(self.mirror, commit)
+        self._of_source.update(pointers.values())
+        if work not in of_source:
+            pointers |= await pointers_of(self.mirror, work)
+        if not pointers:
+            return
+        absent = set(pointers)
+        reason = "set lfs = true in its profile"
+        if self.parts.lfs:
+            reason = "its URL is neither a folder nor http(s)"
+            if can_transfer(self.source):
+                reason = "the source does not have them"
+                check_contents_size(pointers.values(), quotas)
+                store = store_of(self.mirror)
+                gone = {*await download(self.source, store, pointers.values())}
+                absent = {path for path, item in pointers.items() if item in gone}
+        if absent:
+            self.missing_parts.append(missing("lfs", absent, reason))
+
+    async def _check_out_submodules(self, data_dir: Path, quotas: QuotaSettings) -> None:
+        """Check out the submodules of the base, of which the work changes none."""
+        submodules = await submodules_of(self.mirror, self.base_sha)
+        open_source = self.parts.submodules
+        if submodules and open_source is None:
+            paths = [item.path for item in submodules]
+            reason = "set submodules = true in its profile"
+            self.missing_parts.append(missing("submodules", paths, reason))
+            return
+        for number, item in enumerate(submodules):
+            assert open_source is not None  # noqa: S101 - see above
+            try:
+                checked_out = await check_out(
+                    item,
+                    item.source(self.source, open_source),
+                    data_dir=data_dir,
+                    clone=self.path,
+                    index=self.folder / f"submodule-{number}",
+                    ref=self.ref(f"submodule-{number}"),
+                    quotas=quotas,
+                )
+            except Failure as error:
+                self.missing_parts.append(missing("submodules", [item.path], str(error)))
+            else:
+                self._submodules.append(checked_out)
+
+    async def changed_contents(self, snapshot: Snapshot) -> dict[str, LfsObject]:
+        """Return the objects of Git LFS that the work adds or changes, by path."""
+        pointers = await pointers_of(self.mirror, snapshot.commit)
+        if not pointers:
+            return {}
+        changed = await self.changed_files(snapshot.commit)
+        paths = (file.path for file in changed)
+        return {path: pointers[name] for path in paths if (name := os.fsencode(path)) in pointers}
+
+    async def with_contents(
+        self, snapshot: Snapshot, contents: Mapping[str, LfsObject]
+    ) -> Snapshot:
+        """Return the work with short contents of Git LFS instead of pointers, to be judged."""
+        store = store_of(self.mirror)
+        short = {
+            path: item
+            for path, item in contents.items()
+            if item.size <= MAX_JUDGED and item.path(store).is_file()
+        }
+        if not short:
+            return snapshot
+        commit = await commit_with_contents(self.mirror, snapshot.commit, short)
+        return replace(snapshot, commit=commit)
+
+    async def ordinary_lfs_files(self, snapshot: Snapshot, pointers: Collection[str]) -> list[str]:
+        """Return the files of the work that should be `pointers` by the attributes of the tree."""
+        changed = await self.changed_files(snapshot.commit)
+        paths = [file.path for file in changed if file.status != "D" and file.path not in pointers]
+        names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        output = await self._run_git("check-attr", "--stdin", "-z", "filter", stdin=names)
+        words = output.split(b"\0")
+        values = zip(words[::3], words[2::3], strict=False)
+        return [os.fsdecode(path) for path, value in values if value == b"lfs"]
+
+    async def _new_contents(self, snapshot: Snapshot) -> list[LfsObject]:
+        """Return the objects that the source does not have yet, and that this worker has."""
+        if not self.parts.lfs:
+            return []
+        changed = {*(await self.changed_contents(snapshot)).values()} - self._of_source
+        store = store_of(self.mirror)
+        return sorted(item for item in changed if item.path(store).is_file())
+
     async def _unpack(self, bundle: bytes) -> str | None:
         """Store the objects of a bundle; return the commit of the work, if it has any."""
         file = self.folder / "bundle"
@@ -744,11 +858,12 @@ class Workspace:
         heads = (await git("bundle", "unbundle", str(file), cwd=self.mirror)).decode().split()
         file.unlink()
         objects = {
-            "home" if ref.endswith("/home") else "work": sha
-            for sha, ref in zip(heads[::2], heads[1::2], strict=True)
+            ref.rpartition("/")[2]: sha for sha, ref in zip(heads[::2], heads[1::2], strict=True)
         }
         for name, sha in objects.items():
             await self._set_ref(name, sha)
+        if (tree := objects.get("contents")) is not None:
+            await store_from_tree(self.mirror, tree)
         return objects.get("work")
 
     async def _restore_home(self) -> None:
@@ -767,7 +882,10 @@ class Workspace:
         """Create the clone, before the agent has access to it."""
         await init(self.path, f"-b{self.branch}", object_format=object_format(self.base_sha))
         config = self.path / ".git" / "config"
-        config.write_text(config.read_text() + CLONE_CONFIG.format_map(COMMITTER))
+        text = CLONE_CONFIG.format_map(COMMITTER)
+        if self.parts.lfs and shutil.which("git-lfs"):
+            text += AGENT_CONFIG
+        config.write_text(config.read_text() + text)
         refs = [f"+{self.ref('base')}:refs/heads/{self.branch}"]
         if work != self.base_sha:
             refs.append(self.ref("work"))
@@ -782,7 +900,7 @@ class Workspace:
             *refs,
             cwd=self.path,
         )
-        await git("read-tree", "--reset", "-u", work, cwd=self.path)
+        await git("read-tree", "--reset", "-u", work, cwd=self.path, env=self._filter())
         if work != self.base_sha:
             await git("reset", "--quiet", "--mixed", cwd=self.path)
         shutil.copy2(self.path / ".git" / "index", self.folder / "index")
@@ -803,6 +921,12 @@ def _fingerprint(root: Path, path: Path) -> str | None:
             return f"{mode & 0o100:o} {hashlib.file_digest(file, 'sha256').hexdigest()}"
     except OSError:
         return None
+
+
+def _is_beyond_link(root: Path, name: bytes) -> bool:
+    """Return whether a folder above a path is a link, which git refuses to exclude."""
+    folders = PurePosixPath(os.fsdecode(name)).parents
+    return any((root / folder).is_symlink() for folder in folders)
 
 
 def _has_files(folder: Path) -> bool:

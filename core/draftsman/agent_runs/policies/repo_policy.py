@@ -10,7 +10,7 @@ The rules, in the order of their findings:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final, Self
@@ -37,6 +37,7 @@ RULES: Final = (
     *CLASSES,
     "large_files",
     "binary_files",
+    "lfs_files",
 )
 """Names of all rules."""
 
@@ -188,10 +189,22 @@ class RepoPolicy:
     def _content(self, file: PatchFile) -> Iterator[PolicyFinding]:
         if file.deleted:
             return
-        if file.size > self.settings.large_file_kb * KILOBYTE:
-            yield from self._finding("large_files", file.path, detail=format_size(file.size))
+        yield from self._size(file.path, file.size)
         if file.binary:
             yield from self._finding("binary_files", file.path)
+
+    def of_lfs(self, sizes: Mapping[str, int], ordinary: Iterable[str]) -> list[PolicyFinding]:
+        """Return the findings about contents of Git LFS by their bytes, and about `ordinary` files.
+
+        A patch has only the pointers of the former.
+        """
+        large = [path for path in sizes if self._path_rule(path) is None]
+        found = [item for path in large for item in self._size(path, sizes[path])]
+        return found + [item for path in ordinary for item in self._finding("lfs_files", path)]
+
+    def _size(self, path: str, size: int) -> Iterator[PolicyFinding]:
+        if size > self.settings.large_file_kb * KILOBYTE:
+            yield from self._finding("large_files", path, detail=format_size(size))
 
     def _secrets(
         self, file: PatchFile, lines: Sequence[str] | None = None
@@ -246,6 +259,7 @@ TEXTS: Final = {
     "lock_files": "It changes lock files",
     "large_files": "It adds large files",
     "binary_files": "It adds or changes binary files",
+    "lfs_files": "It has files of Git LFS as ordinary files, as the profile does not set lfs",
 }
 """Sentences without a period, by rule."""
 REVOKE: Final = "revoke real secrets; for test data, set secrets_allowed_in"

@@ -188,6 +188,9 @@ class StartMessage(Model):
         (), description="messages of people that no checkpoint of an earlier run has"
     )
     attachments: tuple[AttachmentBody, ...] = Field((), description="files of the request")
+    missing: tuple[str, ...] = Field(
+        (), description="what the workspace lacks of the repository: of Git LFS, and submodules"
+    )
     profile: Profile = Profile()
     iteration: int = Field(
         1, description="from 2: the work in the workspace is that of the previous iteration"

@@ -99,6 +99,7 @@ async def build_start_message(
         parents=parent_bodies(await run.wait(run.services.workflows.parents, run.job.number)),
         request=_request(plan),
         attachments=tuple(attachments),
+        missing=tuple(part.text for part in workspace.missing_parts),
         profile=profile,
         deadline=deadline,
         iteration=plan.iteration.number,

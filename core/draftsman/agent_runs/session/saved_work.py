@@ -67,7 +67,9 @@ class SavedWork:
         saved |= {"repo": self._repo} if self._repo else {}
         saved |= {"left_out": list(snapshot.left_out)} if snapshot.left_out else {}
         saved |= {"included": dict(snapshot.included)} if snapshot.included else {}
-        if self._workspace.own_branch is not None:
+        if (changes := self._workspace.changes) is not None:
+            saved |= {"changes": changes.content}
+        if snapshot.parents:
             follow_up = {"job": self._run.job.number, "parents": list(snapshot.parents)}
             saved |= {"follow_up": follow_up}
         size = size_of(self._data) + len(bundle or b"")

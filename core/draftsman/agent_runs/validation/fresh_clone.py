@@ -93,6 +93,7 @@ async def fresh_clone(
         tag=f"{workspace.tag}-{purpose}",
         base=workspace.base_sha if on_base else commit,
         quotas=run.settings.quotas,
+        parts=workspace.parts,
     )
     try:
         clone = await clone.with_sandbox(run.settings.sandbox)

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from draftsman.agent_runs.clones.git import git
-from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.iteration_plan import open_source, parts_of
 from draftsman.agent_runs.validation.commands import CommandResult, CommandRunner
 from draftsman.errors import Failure, UsageError
-from draftsman.forges.api.connection import git_login_of
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile, detect_profile
 from draftsman.repos.repo_url import RepoUrl, parse, repository_top
@@ -32,6 +31,11 @@ class RepoInspection:
     def commit(self) -> str:
         """The inspected commit."""
         return self.workspace.base_sha
+
+    @property
+    def missing_parts(self) -> list[str]:
+        """The parts of the repository that jobs do not have, in words."""
+        return [part.text for part in self.workspace.missing_parts]
 
     def detect_profile(self, path: str) -> RepoProfile:
         """Return the detected profile of a folder; raises UsageError if it does not exist."""
@@ -51,17 +55,21 @@ class RepoInspection:
 
 @asynccontextmanager
 async def inspect_repository(
-    settings: Settings, source: str, ref: str | None = None
+    settings: Settings, source: str, ref: str | None = None, profile: RepoProfile | None = None
 ) -> AsyncIterator[RepoInspection]:
-    """Clone a repository for the duration of the block; raises Failure with origin `git`."""
+    """Clone a repository for the duration of the block, with the parts that a profile wants.
+
+    Raises Failure with origin `git`.
+    """
     workspace = await Workspace.prepare(
         settings.data_dir,
-        RepoSource.of(source, settings.http, git_login_of(settings, source)),
+        open_source(settings, source),
         job=0,
         run=os.getpid(),
         tag=secrets.token_hex(6),
         base=ref,
         quotas=settings.quotas,
+        parts=parts_of(settings, profile),
     )
     try:
         workspace = await workspace.with_sandbox(settings.sandbox)

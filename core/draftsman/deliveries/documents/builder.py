@@ -59,6 +59,7 @@ from draftsman.formats.times import span
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
 from draftsman.jobs.status_display import display_of
 from draftsman.people.spans import ActorRef
+from draftsman.questions.answer_kind import wanted_answer
 from draftsman.questions.question import Question, QuestionKind
 
 QUESTION_LENGTH: Final = 6000
@@ -190,6 +191,7 @@ def answer_step(question: Question) -> Step:
         question.name,
         choices=bool(question.choices),
         freeform=question.freeform_allowed,
+        wanted=wanted_answer(question.answer_kind),
         changes=question.takes_changes,
     )
 

@@ -120,6 +120,8 @@ class Step:
     choices: bool = False
     """Of an answer: whether a choice can be named by its number."""
     freeform: bool = True
+    wanted: str = ""
+    """What a free answer has to be, such as a whole number; "" for any text."""
     """Of an answer: whether it may be any text."""
     changes: bool = False
     """Of a decision: whether changes can be requested, too."""

@@ -46,8 +46,8 @@ def command_of(step: Step) -> str:
         changes = f", draftsman request-changes {name} TEXT" if step.changes else ""
         return f"draftsman approve {name}{changes}, or draftsman deny {name} --reason …"
     if not step.choices:
-        return f"draftsman answer {step.command} 'your answer'"
-    free_text = ", or free text" if step.freeform else ""
+        return f"draftsman answer {step.command} '{step.wanted or 'your answer'}'"
+    free_text = f", or {step.wanted or 'free text'}" if step.freeform else ""
     return f"draftsman answer {step.command} NUMBER{free_text}"
 
 
@@ -61,8 +61,8 @@ def to_answer(step: Step, call: str, *, command: str = "{}", answer: str = "") -
         approve, request, deny = (f"`{command.format(verb)}`" for verb in verbs)
         changes = f", {request} and what to change" if step.changes else ""
         return f"to answer, {call} {approve}{changes}, or {deny} and a reason"
-    free = " or your own text" if step.freeform else ""
-    what = f"the number of a choice{free}" if step.choices else "your answer"
+    free = f" or {step.wanted or 'your own text'}" if step.freeform else ""
+    what = f"the number of a choice{free}" if step.choices else step.wanted or "your answer"
     return f"to answer, {call} {answer}{what}"
 
 
@@ -92,7 +92,7 @@ def brief_text(message: Message, reply: str = "reply in this thread") -> Text:
         if step.action is Action.APPROVE:
             changes = ", request changes with a text" if step.changes else ""
             return f"{reply}: approve{changes}, or deny with a reason"
-        return f"{reply}: your answer"
+        return f"{reply}: {step.wanted or 'your answer'}"
 
     lines = [*_lines(build_document(message), step, is_brief=True)]
     return tuple(span for line in lines for span in ("\n", *line))[1:]

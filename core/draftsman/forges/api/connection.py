@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from urllib.parse import quote
 
 from draftsman.errors import ConfigError, NotOnThisWorker, UsageError
 from draftsman.forges.forge import Discussion, Forge
@@ -64,3 +65,21 @@ def git_login_of(settings: Settings, source: str) -> Callable[[], Awaitable[GitL
     """Return the source of git's token for a URL; None if it takes none, as over SSH."""
     forge = forge_of(settings, source)
     return forge.git_login if forge is not None and forge.project.takes_token else None
+
+
+def git_location_of(settings: Settings, source: str) -> Callable[[], Awaitable[str | None]] | None:
+    """Return what tells the URL of a repository after a rename or transfer, else None.
+
+    None for a URL that takes no token.
+    """
+    forge = forge_of(settings, source)
+    if forge is None or not forge.project.takes_token:
+        return None
+    project = forge.project
+
+    async def locate() -> str | None:
+        location = await forge.location()
+        is_moved = location.casefold() != project.path.casefold()
+        return f"{project.forge_url}/{quote(location)}.git" if is_moved else None
+
+    return locate

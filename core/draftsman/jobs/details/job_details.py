@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 SANDBOX: Final = "sandbox_applied"
 """Event kind that records the sandbox of a run."""
+INCOMPLETE: Final = "clone_incomplete"
+"""Event kind that records the parts of its repository without which a job works."""
 JOINED: Final = "request_joined"
 """Event kind of a request that joined a live job with the same subject."""
 MAX_STEPS: Final = 20
@@ -81,7 +83,8 @@ class JobDetails:
     """The newest events, oldest first."""
     has_earlier_events: bool
     earlier_events: Sequence[Event]
-    """Of the events before those, what `sandbox` and `joined_requests` need, oldest first."""
+    """Of the events before those, what `sandbox`, `works_without` and `joined_requests` need,
+    oldest first."""
 
     @property
     def is_over(self) -> bool:
@@ -91,8 +94,16 @@ class JobDetails:
     @property
     def sandbox(self) -> dict[str, Any] | None:
         """The sandbox of the newest run."""
+        return self._newest(SANDBOX)
+
+    @property
+    def works_without(self) -> dict[str, Any] | None:
+        """The parts of its repository that its clones do not have."""
+        return self._newest(INCOMPLETE)
+
+    def _newest(self, kind: str) -> dict[str, Any] | None:
         events = (*self.earlier_events, *self.events)
-        return next((event.payload for event in reversed(events) if event.kind == SANDBOX), None)
+        return next((event.payload for event in reversed(events) if event.kind == kind), None)
 
     @property
     def joined_requests(self) -> Sequence[Event]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from draftsman.database.database import Connection, Database
@@ -12,10 +12,10 @@ from draftsman.ids import question_name
 from draftsman.jobs.job import Source
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.people.actor import Actor
-from draftsman.people.policy import Policy
+from draftsman.people.policy import Person, Policy
 from draftsman.questions.asked_question import AskedQuestion, QuestionLadder
 from draftsman.questions.question import BUDGET_KEY, OnExpire, QuestionKind
-from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.question_spec import QuestionSpec, shown_choices
 from draftsman.questions.response import build_response
 from draftsman.questions.service.questions import Questions
 from draftsman.questions.store import questions as store
@@ -59,11 +59,18 @@ class Asking:
         self._escalate_to = escalate_to
         self._answer_by_rule = answer_by_rule
 
+    @property
+    def people(self) -> Mapping[str, Person]:
+        """The people of the directory, by name."""
+        return self._policy.people
+
     def check(self, item: QuestionSpec, invoker: str) -> str | None:
         """Return the group or person that a question escalates to, None without escalation.
 
-        Raises UsageError for a missing or unknown name, and for a quorum that cannot be reached.
+        Raises UsageError for a missing or unknown name, for a quorum that cannot be reached, and
+        for a question for a person if there is none.
         """
+        shown_choices(item, self.people)
         escalate_to = self._escalation_target(item)
         if item.kind is QuestionKind.APPROVAL:
             self._check_quorum(item, escalate_to, invoker)
@@ -160,6 +167,7 @@ class Asking:
             escalate_to=escalate_to,
             ladder=await self.ladders.of(conn, job, item),
             alternative_to=question.alternative_to,
+            choices=shown_choices(item, self.people),
         )
 
     async def _answer_at_once(

@@ -35,7 +35,7 @@ from draftsman.questions.question import (
 
 if TYPE_CHECKING:
     from draftsman.questions.asked_question import QuestionLadder
-    from draftsman.questions.question_spec import QuestionSpec
+    from draftsman.questions.question_spec import Choice, QuestionSpec
 
 _Q = load(__name__)
 
@@ -53,7 +53,7 @@ class NewQuestion:
     """A question to store, with all that its service decided.
 
     `expires_in` is in seconds, None for a question that never expires; `alternative_to` is the
-    place, from 1, of the first of the alternatives that it belongs to.
+    place, from 1, of the first of the alternatives that it belongs to. `choices` are those shown.
     """
 
     item: QuestionSpec
@@ -62,6 +62,7 @@ class NewQuestion:
     escalate_to: str | None = None
     ladder: QuestionLadder | None = None
     alternative_to: int | None = None
+    choices: Sequence[Choice] = ()
 
     def as_json(self, position: int, owners: Sequence[str]) -> dict[str, Any]:
         """Return the columns of the question; `owners` are those of its ladder."""
@@ -69,7 +70,7 @@ class NewQuestion:
         ladder = self.ladder
         return dict(item) | {
             "place": position,
-            "choices": [choice.model_dump() for choice in item.choices],
+            "choices": [choice.model_dump() for choice in self.choices],
             "approvers": list(self.approvers),
             "digest": item.digest,
             "expires_in": self.expires_in,

@@ -25,7 +25,7 @@ WITH context AS MATERIALIZED (
       FROM owned m
      CROSS JOIN jsonb_to_recordset(%(questions)s::jsonb) AS i (
            place int, key text, kind draftsman.question_kind, text text, choices jsonb,
-           freeform boolean, context text, approvers text[], quorum int,
+           freeform boolean, answer_kind draftsman.answer_kind, context text, approvers text[], quorum int,
            on_expire draftsman.on_expire, "default" text, on_deny draftsman.on_deny,
            on_changes draftsman.on_changes, digest text,
            action jsonb, expires_in float8, escalate_to text, critical boolean, is_permission boolean, ladder text,
@@ -46,9 +46,9 @@ WITH context AS MATERIALIZED (
      WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
 ), asked AS (
     INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices,
-           freeform_allowed, context_snippet, approvers, quorum, on_expire, default_value, on_deny,
+           freeform_allowed, answer_kind, context_snippet, approvers, quorum, on_expire, default_value, on_deny,
            on_changes, digest, action, expires_at, is_permission, alternative_of)
-    SELECT m.number, i.ordinal, m.run_count, i.key, i.kind, i.text, i.choices, i.freeform, i.context,
+    SELECT m.number, i.ordinal, m.run_count, i.key, i.kind, i.text, i.choices, i.freeform, i.answer_kind, i.context,
            i.approvers, i.quorum, i.on_expire, i."default", i.on_deny, i.on_changes, i.digest, i.action,
            draftsman.now() + make_interval(secs => i.expires_in), i.is_permission,
            m.asked + i.alternative_to

@@ -17,6 +17,7 @@ from draftsman_testing.forges.world import ForgeWorld
 from tests.core.forges.follow_ups.followed_forge import FollowedForge
 from tests.core.worker.agent_jobs import agent_worker, commit_file, git, submit_agent_job
 from tests.core.worker.workers import last_event, wait_for_end, wait_for_question
+from tests.support.slow import slow_except
 
 S = Status
 CODE = """
@@ -29,6 +30,7 @@ hear()
 texts = [item["text"] for item in start["messages"]]
 say("result", summary=f"turn {turn}", data={"texts": texts, "base": start["base_sha"]})
 """
+KINDS = ("github", "gitlab", "gitea")
 POLICY: dict[str, Any] = {
     "deny_files_over": 2,
     "paths": [{"path": "main*.txt", "effect": "deny"}, {"path": "asked.txt", "effect": "ask"}],
@@ -107,7 +109,9 @@ def rebase(world: ForgeWorld, branch: str) -> str:
     return base
 
 
-@pytest.mark.parametrize("move", [update_branch, merge_by_hand, rebase])
+@pytest.mark.parametrize(
+    "move", slow_except([update_branch], [update_branch, merge_by_hand, rebase])
+)
 async def test_only_its_own_changes_are_the_work_of_a_follow_up(
     forge: FollowedForge, make: Factory, move: Any
 ) -> None:
@@ -175,6 +179,7 @@ async def test_a_follow_up_has_the_base_that_its_pull_request_has_now(
     assert family.pull.base == "release"
 
 
+@pytest.mark.parametrize("forge", slow_except(["github"], KINDS), indirect=True)
 async def test_a_failure_of_a_persons_commit_starts_a_follow_up_from_it(
     forge: FollowedForge, make: Factory
 ) -> None:
@@ -185,7 +190,8 @@ async def test_a_failure_of_a_persons_commit_starts_a_follow_up_from_it(
         first = world.head(branch) or ""
         pushed = commit_file(world.repository, first, "b.txt", "theirs\n")
         world.push(branch, pushed)
-        world.checks.append({"name": "tests", "state": "canceled", "commit": pushed})
+        no_result = "warning" if forge.site.fake.kind == "gitea" else "canceled"
+        world.checks.append({"name": "tests", "state": no_result, "commit": pushed})
         world.checks.append({"name": "lint", "state": "failed", "commit": first})
         await forge.step()
         assert await forge.jobs(number) == [number]

@@ -73,7 +73,16 @@ async def test_the_json_of_a_job_has_its_columns_and_all_that_belongs_to_it(
     belonging = {
         *("runs", "questions", "answers", "artifacts", "joined_requests", "steps", "checkpoints"),
         *("messages", "attachments", "archives", "deliveries", "retry_chain", "pull_request"),
-        *("parents", "group", "sandbox", "occurrence", "unique_key", "replaces", "replaced_by"),
+        *(
+            "parents",
+            "group",
+            "sandbox",
+            "works_without",
+            "occurrence",
+            "unique_key",
+            "replaces",
+            "replaced_by",
+        ),
         *("attention", "wait_reason"),
     }
     assert document.keys() == {field.name for field in fields(Job)} | belonging

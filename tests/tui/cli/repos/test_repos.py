@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.runtime import Runtime
+from tests.core.agent_runs.clones.lfs_repository import add_lfs_files
 from tests.core.worker.agent_jobs import contents, git, make_repository
 from tests.tui.cli.cli_runner import Cli
 
@@ -48,6 +49,18 @@ async def test_a_profile_is_proposed_and_run_in_a_clone_before_it_is_saved(
     assert profile["checked_commit"] == git("rev-parse", "HEAD", cwd=repo)
     assert (output["host"], output["remote_url"]) == ("github.com", str(repo))
     assert "t0ken" not in json.dumps(output)
+
+
+async def test_what_jobs_work_without_is_said_when_a_repository_is_added(
+    cli: Cli, repo: Path, tmp_path: Path
+) -> None:
+    add_lfs_files(repo)
+    text = "jobs work without the contents of {} of Git LFS"
+    assert text.format("2 files") in (await cli("repos", "add", repo)).err
+    (tmp_path / "profile.json").write_text('{"lfs": true}')
+    file = ("--profile", str(tmp_path / "profile.json"), "--replace")
+    assert text.format("1 file") in (await cli("repos", "add", repo, *file)).err
+    assert text.format("1 file") in (await cli("repos", "check", "pay")).err
 
 
 async def test_a_check_reports_failed_required_commands(cli: Cli, repo: Path) -> None:

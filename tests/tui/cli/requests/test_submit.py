@@ -12,6 +12,7 @@ import pytest
 from draftsman.errors import UsageError
 from draftsman.ids import new_id
 from draftsman.jobs.job import Status
+from draftsman.jobs.requests.changes import FIELD, RequestedChanges
 from draftsman.jobs.requests.service.request_checks import check_configured
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done
@@ -24,6 +25,7 @@ from draftsman.settings import settings_model
 from draftsman.worker.registry.service import WorkerRegistration
 from draftsman_testing.factories import QUESTION, Factory
 from draftsman_testing.waits import background, until
+from tests.core.worker.agent_jobs import git, make_repository
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 
@@ -392,3 +394,62 @@ async def test_the_limit_of_a_debounce_is_an_option(cli: Cli, rt: Runtime) -> No
     assert "scheduled: debounced: a further request replaces it and waits as long again" in waits
     assert re.search(r"due in (29|30) s; with further requests at the latest in (39|40) s", waits)
     assert (await cli("why", "D-1", "--json")).json["reason"] == "debounced"
+
+
+async def test_uncommitted_changes_are_named_or_taken_along(
+    cli: Cli, rt: Runtime, tmp_path: Path
+) -> None:
+    repo = make_repository(tmp_path / "repo")
+    command = ["submit", "--agent", "tidy", "--repo", str(repo), "Tidy"]
+    assert (await cli(*command)).err == ""
+    assert "uncommitted" not in (await cli(*command, "--json")).json
+    (repo / "a.txt").write_text("two\n")
+    (repo / "new").write_text("new\n")
+    done = await cli(*command)
+    assert done.err == (
+        f"warning: uncommitted in {repo}, and no part of the job: 2 files (a.txt, new);"
+        " to take them along: --with-changes\n"
+    )
+    files = {"count": 2, "files": ["a.txt", "new"], "taken": False}
+    assert (await cli(*command, "--json")).json["uncommitted"] == files
+    document = (await cli(*command, "--with-changes", "--json")).json
+    assert document["uncommitted"] == files | {"taken": True}
+    job = await rt.read_model.job(document["number"])
+    changes = RequestedChanges.of(job.payload)
+    assert changes is not None
+    assert changes.files == 2
+    shown = (await cli("show", job.name)).out
+    assert "2 uncommitted files of the requester" in shown
+    assert job.payload[FIELD]["patch"] not in shown
+    git("add", "-A", cwd=repo)
+    git("commit", "-qm", "all", cwd=repo)
+    done = await cli(*command, "--with-changes")
+    assert done.err == f"no uncommitted changes in {repo}\n"
+
+
+async def test_changes_are_taken_from_a_folder_without_secrets_only(
+    cli: Cli, tmp_path: Path
+) -> None:
+    repo = make_repository(tmp_path / "repo")
+    (repo / "key").write_text("token = ghp_" + "a1B2" * 9)
+    command = ["submit", "--agent", "tidy", "--with-changes", "Tidy", "--repo"]
+    (await cli(*command, repo)).refused(1, "the uncommitted changes have secrets: key:1")
+    needs = "--with-changes needs --repo with a folder of this machine, and no --ref"
+    (await cli(*command, PAY)).refused(2, needs)
+    (await cli(*command, repo, "--ref", "main")).refused(2, needs)
+    refused = await cli("submit", "--with-changes", "--batch", "-", stdin="")
+    refused.refused(2, "--batch cannot be combined with TEXT, --key, --wait or --with-changes")
+    assert (await cli("jobs", "--json")).json == []
+
+
+async def test_tidy_as_the_only_agent_ignores_instructions(cli: Cli) -> None:
+    """Not if it was chosen, or if there is another agent."""
+    command = ["submit", "--repo", PAY, "Fix the build"]
+    done = await cli(*command)
+    assert done.err.startswith("warning: tidy, the only agent, ignores instructions: ")
+    assert "add a table such as [agents.claude]" in done.err
+    assert (await cli(*command, "--agent", "tidy")).err == ""
+    cli.config.write_text(
+        f'default_agent = "coder"\nagents.coder.command = ["coder"]\n{cli.config.read_text()}'
+    )
+    assert (await cli(*command)).err == ""

@@ -79,6 +79,8 @@ async def test_a_valid_installation_has_no_failure(cli: Cli) -> None:
         "warn",
         "draftsman up",
     )
+    assert "ignores instructions" in checks_by_name["default agent"]["text"]
+    assert "add [agents.claude]" in checks_by_name["default agent"]["hint"]
     agent = checks_by_name["agent tidy"]
     assert (agent["status"], agent["text"].partition(": ")[0]) == ("ok", f"version {__version__}")
     assert (
@@ -511,7 +513,9 @@ async def test_renamed_and_blocked_repositories_are_named(
         cli.config.write_text(text)
         found = json.loads((await cli("doctor", "--json")).out)["checks"]
         checks = {item["text"]: item for item in found if item["name"] == "forge acme"}
-        moved = "acme/pay is acme/payments now: its events are followed there, and git is not"
+        moved = (
+            "acme/pay is acme/payments now, where calls and git follow it; others may take the name"
+        )
         assert checks[moved]["status"] == "warn"
         assert checks[moved]["hint"].endswith(f"draftsman repos add {world.base}/acme/payments")
         (blocked,) = [item for text, item in checks.items() if "451" in text]

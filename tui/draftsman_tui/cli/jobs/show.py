@@ -109,6 +109,7 @@ def _data(details: JobDetails) -> dict[str, Any]:
         "parents": parents_data(details.tree.parents),
         "group": None if group is None else group_data(group),
         "sandbox": details.sandbox,
+        "works_without": details.works_without,
         "occurrence": details.occurrence,
         "unique_key": details.replacement.key,
         "replaces": details.replacement.replaces,

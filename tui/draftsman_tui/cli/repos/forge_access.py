@@ -43,7 +43,7 @@ async def check_access(settings: Settings, source: str) -> ForgeAccess | None:
     except Failure as error:
         return ForgeAccess(name, "fail", f"{path}: {error}", RIGHTS)
     if location.casefold() != path.casefold():
-        text = f"{path} is {location} now: its events are followed there, and git is not"
+        text = f"{path} is {location} now, where calls and git follow it; others may take the name"
         hint = f"register its new address: draftsman repos add {table.url}/{location}"
         return ForgeAccess(name, "warn", text, hint)
     if account.missing:

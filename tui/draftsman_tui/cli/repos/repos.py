@@ -198,7 +198,10 @@ async def _validated(
     """Return the profile to save, the commit it was checked on, and the results."""
     from draftsman.agent_runs.validation.profile_check import inspect_repository, select_passing
 
-    async with inspect_repository(rt.settings, repo.remote_url, repo.default_branch) as inspection:
+    async with inspect_repository(
+        rt.settings, repo.remote_url, repo.default_branch, profile_from_file
+    ) as inspection:
+        _print_missing(app, inspection)
         detected = inspection.detect_profile(path)
         profile = profile_from_file or detected
         if options["no_check"]:
@@ -226,6 +229,11 @@ def _confirm_commands(app: App, repo: Repo, profile: RepoProfile, yes: bool) -> 
     names = ", ".join(" ".join(command) for command in commands)
     question = f"Run these commands in a clone on this machine: {names}?"
     confirm(app, question, yes=yes, required=True)
+
+
+def _print_missing(app: App, inspection: RepoInspection) -> None:
+    for text in inspection.missing_parts:
+        app.out.info(f"jobs work without {text}")
 
 
 async def _run_checks(
@@ -325,8 +333,9 @@ async def check(app: App, name: str) -> None:
         if saved is None:
             raise UsageError(f"{location.name} has no profile; to add it: draftsman repos add")
         async with inspect_repository(
-            rt.settings, location.repo.remote_url, location.repo.default_branch
+            rt.settings, location.repo.remote_url, location.repo.default_branch, saved.profile
         ) as inspection:
+            _print_missing(app, inspection)
             results = await inspection.check(saved.profile)
         access = await check_access(rt.settings, location.repo.remote_url)
         checks = [result.as_json() for result in results]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from draftsman.actions import requests as actions
 from draftsman.errors import UsageError
-from draftsman.jobs.job import TERMINAL
+from draftsman.formats.json_data import as_data
+from draftsman.jobs.job import AGENT_TYPE, TERMINAL
+from draftsman.jobs.requests.changes import FIELD, named
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command
@@ -19,9 +23,20 @@ from draftsman_tui.cli.requests.submit_batch import submit_batch
 from draftsman_tui.common.requests import options_named
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from draftsman.actions.action import ActionResult
+    from draftsman.jobs.requests.invocation import Invocation
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.runtime import Runtime
+
+MAX_LISTED: Final = 100
+"""Maximum number of uncommitted files in the JSON document."""
+ONLY_TIDY: Final = (
+    "tidy, the only agent, ignores instructions: it runs the validation and fix commands of the"
+    " repository; for an agent that follows them, add a table such as [agents.claude] to the"
+    " configuration (docs/coding-agents.md)"
+)
 
 
 @command(
@@ -31,6 +46,7 @@ if TYPE_CHECKING:
         "draftsman submit --agent tidy --repo . 'Tidy up the tests'",
         "draftsman submit --type report:weekly --payload @week.json --key week-31",
         "draftsman submit --repo . --subject nightly-tidy --wait 'Tidy up'",
+        "draftsman submit --repo . --with-changes --agent claude 'Finish what I began'",
         "draftsman submit --repo . --unique-for 12h 'Update the dependencies'",
         "draftsman submit --repo . --subject pr-7 --debounce 30s 'Review the pull request'",
         "draftsman submit --notify log --notify webhook:ops 'Tidy up'",
@@ -47,11 +63,17 @@ if TYPE_CHECKING:
 @submit_options
 @click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
 @click.option("--wait", is_flag=True, help="Show events until the job finishes.")
+@click.option(
+    "--with-changes",
+    is_flag=True,
+    help="Take the uncommitted changes of --repo along; those that git ignores are left out.",
+)
 async def submit(
     app: App,
     text: tuple[str, ...],
     batch: str | None,
     wait: bool,
+    with_changes: bool,
     timeout: float | None,
     unchecked: bool,
     **options: Any,
@@ -70,6 +92,9 @@ async def submit(
     A group is created with --sequential or --parallel, and stays open for more jobs: --group alone
     adds the job to an existing group; in a sequential group it runs last.
 
+    Uncommitted changes in the folder of --repo are named, and are no part of the job. With
+    --with-changes they are its base: a commit of their own, before that of the agent.
+
     With --wait, events and questions go to stderr; on a terminal the questions are asked here, and
     the end shows the summary, the branch and the changed files. Exits with 0 if the job completed,
     1 if it ended in any other status, and 5 if a question was not answered within --timeout.
@@ -78,8 +103,9 @@ async def submit(
         raise UsageError("--timeout requires --wait")
     fields = submitted_fields(text, options)
     if batch is not None:
-        if text or wait or "key" in fields:
-            raise UsageError("--batch cannot be combined with TEXT, --key or --wait")
+        if text or wait or with_changes or "key" in fields:
+            names = "TEXT, --key, --wait or --with-changes"
+            raise UsageError(f"--batch cannot be combined with {names}")
         await submit_batch(app, batch, fields, unchecked=unchecked)
         return
     with options_named():
@@ -88,8 +114,14 @@ async def submit(
     async with app.runtime() as rt:
         with options_named():
             request = await rt.request_checks.resolve(request, unchecked=unchecked)
+        request, uncommitted = await _take_changes(app, request, with_changes=with_changes)
         result = await act(app, rt, actions.submit, request, prints=False)
         job = result.value
+        warnings = [*result.warnings, *_warnings(request, uncommitted)]
+        if "agent" not in fields and request.type == AGENT_TYPE and app.settings.only_tidies:
+            warnings.append(ONLY_TIDY)
+        data = as_data(job) | {"uncommitted": uncommitted} if uncommitted else result.data
+        result = replace(result, warnings=warnings, data=data)
         if job.outcome == "deduplicated" and job.status in TERMINAL and not app.json:
             app.out.info(finished_key_text(job))
         if wait:
@@ -97,6 +129,39 @@ async def submit(
             return
         print_result(app, result)
         await print_next_step(app, rt, result)
+
+
+async def _take_changes(
+    app: App, request: Invocation, *, with_changes: bool
+) -> tuple[Invocation, dict[str, Any]]:
+    """Return the request, with the uncommitted changes of its folder; and which these are."""
+    from draftsman.agent_runs.uncommitted import take_changes, uncommitted_files
+
+    if request.type != AGENT_TYPE and not with_changes:
+        return request, {}
+    folder = request.repo or ""
+    if with_changes:
+        if not folder.startswith("/") or request.ref is not None:
+            raise UsageError(
+                "--with-changes needs --repo with a folder of this machine, and no --ref"
+            )
+        changes = await asyncio.to_thread(take_changes, folder, app.settings.policy)
+        if changes is None:
+            app.out.info(f"no uncommitted changes in {folder}")
+            return request, {}
+        payload = request.payload | {FIELD: changes.stored}
+        request = request.model_copy(update={"payload": payload})
+    files = await asyncio.to_thread(uncommitted_files, folder)
+    shown = {"count": len(files), "files": files[:MAX_LISTED], "taken": with_changes}
+    return request, shown if files else {}
+
+
+def _warnings(request: Invocation, uncommitted: dict[str, Any]) -> Iterator[str]:
+    """Yield the uncommitted files that the job does not have."""
+    if uncommitted and not uncommitted["taken"]:
+        files = named(uncommitted["files"], uncommitted["count"])
+        text = f"uncommitted in {request.repo}, and no part of the job: {files}"
+        yield f"{text}; to take them along: --with-changes"
 
 
 async def wait_for(
@@ -124,9 +189,9 @@ def finished_key_text(job: SubmittedJob) -> str:
 
 async def print_next_step(app: App, rt: Runtime, result: ActionResult[SubmittedJob]) -> None:
     """Print on a terminal how to follow a job, or that no worker handles it."""
-    if app.json or not app.out.on_screen or result.warnings:
-        return
     job = result.value
+    if app.json or not app.out.on_screen or job.warning is not None:
+        return
     reason = await rt.read_model.why(job.number)
     if reason.lacks_worker:
         app.out.info(f"{reason.text}; {reason.next_step}")

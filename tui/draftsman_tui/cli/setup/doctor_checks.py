@@ -204,7 +204,13 @@ def _sandbox(settings: Settings, mode: SandboxMode) -> Finding:
 
 def default_agent(settings: Settings) -> Iterator[Finding]:
     """Warn if several agents are configured without a default."""
-    if settings.default_agent is not None:
+    if settings.only_tidies:
+        text = "tidy, the only agent, ignores instructions: it runs validation and fix commands"
+        then = (
+            "for one that follows them, add [agents.claude] or another; see docs/coding-agents.md"
+        )
+        yield Finding("default agent", "ok", text, then)
+    elif settings.default_agent is not None:
         yield Finding("default agent", "ok", settings.default_agent)
     elif len(settings.agents) > 1:
         names = ", ".join(sorted(settings.agents))

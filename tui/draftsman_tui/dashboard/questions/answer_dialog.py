@@ -79,7 +79,7 @@ class AnswerDialog(QuestionDialog[Any]):
                     *(self._choice(index) for index in range(len(question.choices))), classes="grow"
                 )
             if question.freeform_allowed or not question.choices:
-                yield MultilineInput(self._text, placeholder="free text")
+                yield MultilineInput(self._text, placeholder=question.free_answer)
             yield Static(classes="error")
             yield UndoLine()
             yield Static(classes="hint keys")
@@ -192,5 +192,5 @@ class AnswerDialog(QuestionDialog[Any]):
             keys += ", y, n" if self._yes_or_no("y") is not None else ""
             hints.append("number, enter: choose" if count > SINGLE_DIGIT else f"{keys}: choose")
             if question.freeform_allowed:
-                hints.append("tab: free text")
+                hints.append(f"tab: {question.free_answer}")
         return self.hints(*hints)

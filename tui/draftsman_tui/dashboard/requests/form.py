@@ -15,6 +15,7 @@ from draftsman.deliveries.target import parse
 from draftsman.durations import OutOfRange, parse_duration, parse_instant
 from draftsman.errors import FieldError, UsageError
 from draftsman.jobs.job import AGENT_TYPE, Job, Mode, OnLost
+from draftsman.jobs.requests.changes import FIELD as CHANGES
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.repos.repo_catalog import Catalog
 from draftsman.repos.repo_url import is_repo_url
@@ -192,7 +193,8 @@ def from_job(job: Job) -> dict[str, str]:
     """Return the form that submits a copy of the job."""
     payload = dict(job.payload)
     repo = payload.pop("repo", None) or {}
-    payload.pop("labels", None)
+    for name in ("labels", CHANGES):
+        payload.pop(name, None)
     overrides = {key: value for key, value in job.overrides.items() if key != "answers"}
     timeout = overrides.pop("timeout", None)
     notify = overrides.pop("notify", "")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from draftsman.formats.amounts import counted
 from draftsman.formats.times import in_zone
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
 from draftsman.jobs.job import TERMINAL, Job, Status
+from draftsman.jobs.requests.changes import FIELD as CHANGES
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning
 from draftsman.text import is_link
@@ -27,6 +29,9 @@ def facts(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     if sandbox := details.sandbox:
         network = network_text(sandbox.get("network"), "with network", "no network")
         yield _fact("sandbox", f"{sandbox.get('mode')} · {network} · uid {sandbox.get('uid')}")
+    if incomplete := details.works_without:
+        for part in incomplete.get("parts", ()):
+            yield _fact("without", part.get("text"), Meaning.WARNING)
     if usage := sum_usage(run.usage for run in details.runs):
         yield _fact("usage", usage_lines(usage))
 
@@ -93,6 +98,9 @@ def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     origin = source.get("source") if isinstance(source, dict) else None
     if places := dict.fromkeys(filter(None, (job.repo, origin))):
         yield _fact("repo", " · ".join(places))
+    if isinstance(changes := job.payload.get(CHANGES), dict):
+        files = counted(changes.get("files", 0), "uncommitted file")
+        yield _fact("with", f"{files} of the requester, on {str(changes.get('base'))[:12]}")
     yield Fact("requester", (f"{_requester(job)}, ", reader.ago(job.created_at)))
     key = f" · concurrency key {job.concurrency_key}" if job.concurrency_key else ""
     yield _fact("queue", f"{job.queue} · priority {job.priority} · key {job.idempotency_key}{key}")

@@ -19,6 +19,7 @@ from draftsman.jobs.details.sections.section import (
 )
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.requests.attachments import JobAttachment
+from draftsman.jobs.requests.changes import FIELD as CHANGES
 from draftsman.jobs.status_display import Meaning
 from draftsman.value_format import fields
 
@@ -32,7 +33,7 @@ def request_parts(job: Job) -> Iterator[SectionText]:
     """Yield the text, and the payload without the repository, which is a fact."""
     if text := (job.ticket_text or "").strip("\n"):
         yield SectionText(text)
-    payload = {key: value for key, value in job.payload.items() if key != "repo"}
+    payload = {key: value for key, value in job.payload.items() if key not in ("repo", CHANGES)}
     if job.overrides:
         payload["overrides"] = job.overrides
     if payload:

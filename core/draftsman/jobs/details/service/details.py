@@ -15,7 +15,7 @@ from draftsman.forges import store as forges
 from draftsman.ids import unknown_job
 from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
-from draftsman.jobs.details.job_details import JOINED, MAX_STEPS, SANDBOX, JobDetails
+from draftsman.jobs.details.job_details import INCOMPLETE, JOINED, MAX_STEPS, SANDBOX, JobDetails
 from draftsman.jobs.details.service.waiting import wait_reason
 from draftsman.jobs.job import Job, Source
 from draftsman.jobs.job_summary import JobVersion, RetryLink
@@ -116,5 +116,5 @@ async def _occurrence(conn: Connection, number: int) -> Fire | None:
 async def _earlier(conn: Connection, newest: Sequence[Event]) -> list[Event]:
     """Return the events before the newest of which the details show something."""
     first = newest[0]
-    found = await store.job_events_of_kinds(conn, first.job, (JOINED, SANDBOX))
+    found = await store.job_events_of_kinds(conn, first.job, (JOINED, SANDBOX, INCOMPLETE))
     return [event for event in reversed(found) if event.id < first.id]

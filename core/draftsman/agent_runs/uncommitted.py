@@ -1,0 +1,77 @@
+"""Uncommitted changes of the working tree of the person who submits a job."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from draftsman.agent_runs.changes.user_repository import UserRepository
+from draftsman.agent_runs.policies.repo_policy import RepoPolicy, finding_lines
+from draftsman.errors import DraftsmanError, Refused, UsageError
+from draftsman.jobs.requests.changes import RequestedChanges
+from draftsman.settings.policies import PolicySettings
+
+SECRETS = ("secrets", "possible_secrets")
+"""Rules of a policy about secrets."""
+
+
+def uncommitted_files(folder: str) -> list[str]:
+    """Return the changed and new files of a working tree; none of another folder or a URL."""
+    if not folder.startswith("/") or not Path(folder).is_dir():
+        return []
+    try:
+        repository = UserRepository.at(Path(folder))
+        status = repository.output("status", "--porcelain", "-z", "--untracked-files=all")
+    except DraftsmanError:  # a bare repository, or none
+        return []
+    entries = iter(os.fsdecode(status).split("\0"))
+    files = []
+    for entry in filter(None, entries):
+        files.append(entry[3:])
+        if entry[0] in "RC":
+            next(entries)  # the former name
+    return files
+
+
+def take_changes(folder: str, policy: PolicySettings) -> RequestedChanges | None:
+    """Return the uncommitted changes of a working tree as a patch; None without any.
+
+    New files that git ignores are left out. Raises UsageError for a folder without a working tree
+    or commit, and Refused for changes with secrets.
+    """
+    repository = UserRepository.at(Path(folder))
+    base = repository.commit_of("HEAD")
+    if base is None:
+        raise UsageError(f"{folder} has no commit; create a first one")
+    with tempfile.TemporaryDirectory() as place:
+        objects = repository.top / repository.git("rev-parse", "--git-path", "objects")
+        env = {
+            "GIT_INDEX_FILE": str(Path(place, "index")),
+            "GIT_OBJECT_DIRECTORY": place,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects.resolve()),
+        }
+        repository.git("read-tree", base, env=env)
+        repository.git("add", "--all", env=env)
+        options = ("--cached", "--no-renames", "--no-ext-diff", "--ignore-submodules=all")
+        form = ("--binary", "--full-index", "--no-textconv", "--no-color")
+        patch = repository.output("diff", *options, *form, base, env=env)
+        names = repository.output("diff", *options, "--name-only", "-z", base, env=env)
+    if not patch:
+        return None
+    check_secrets(patch, policy)
+    return RequestedChanges(base, patch, names.count(b"\0"))
+
+
+def check_secrets(patch: bytes, policy: PolicySettings) -> None:
+    """Raise Refused for changes with secrets that the policy does not allow."""
+    findings = RepoPolicy(policy).decide(os.fsdecode(patch))
+    if found := [finding for finding in findings if finding.rule in SECRETS]:
+        lines = "; ".join(finding_lines(found).splitlines())
+        raise Refused(f"the uncommitted changes have {lines}; remove them, or let git ignore them")
+
+
+def _quoted(path: Path) -> str:
+    """Return a path for a list of git, in which a colon would end it."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
