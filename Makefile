@@ -52,7 +52,7 @@ soak: $(STAMP) ## draftsman soak, then what is slow: a million jobs, every fault
 	@$(BIN)/draftsman soak --minutes $(MINUTES)
 	@$(BIN)/python -m pytest tests/soak/soak_*.py $(ARGS)
 
-agents: $(STAMP) ## the tests with the real programs of agents, which npm installs once (20 min)
+agents: $(STAMP) ## the tests with the real programs of agents, which npm installs once (50 min)
 	@$(BIN)/python -m tests.support.agent_programs $(ARGS)
 
 format: $(STAMP) ## apply ruff's fixes and format

@@ -186,6 +186,7 @@ HOOK_SECONDS: Final = 600
 EXIT_SECONDS: Final = 20.0
 """Time to exit after a result."""
 DEFERRED: Final = "tool_deferred"
+REFUSAL: Final = "refusal"
 LATER: Final = (
     "This call was not made, because another call of this turn waits for the decision of a person."
     " Make it again when you have the result of that call."
@@ -354,11 +355,13 @@ class ClaudeAdapter(Adapter):
     def check(self, result: Message) -> None:
         """Raise AgentFailure unless the agent ended its turn by itself."""
         reason = str(result.get("stop_reason"))
+        if reason == REFUSAL:  # is_error, too, without a status of the provider
+            text = f"the agent ended its turn with {reason}: {result.get('result') or self.summary}"
+            raise AgentFailure("PERMANENT", f"stop:{reason}", text[:2000])
         if result.get("subtype") == "success" and not result.get("is_error"):
-            if reason == "refusal" or reason.startswith(DEFERRED):
-                error_class = "PERMANENT" if reason == "refusal" else "TRANSIENT_APP"
+            if reason.startswith(DEFERRED):
                 text = f"the agent ended its turn with {reason}"
-                raise AgentFailure(error_class, f"stop:{reason}", text)
+                raise AgentFailure("TRANSIENT_APP", f"stop:{reason}", text)
             self.summary = self.summary or str(result.get("result") or "")
             return
         status = result.get("api_error_status")

@@ -163,6 +163,7 @@ SETTINGS: Final = (
     'web_search="disabled"',
     "features.unified_exec_tty=false",  # input of a running program is not asked for
     "features.multi_agent=false",
+    "agents.enabled=false",  # with models that have agents of their own, too
     "features.goals=false",
     "features.default_mode_request_user_input=true",
     "suppress_unstable_features_warning=true",
@@ -249,13 +250,14 @@ class CodexAdapter(Adapter):
             raise self.wrong_mode(f"has a sandbox of its own: {kind}")
 
     def verify_configuration(self) -> None:
-        """Raise AgentFailure `mode` for another trust level, and for programs that read input."""
+        """Raise AgentFailure `mode` for another trust level, subagents or programs with input."""
         config = part_of(self.agent.request("config/read", cwd=self.workspace), "config")
         projects = part_of(config, "projects")
         differs = any(
             part_of(projects, folder).get("trust_level") != self.trust
             for folder in folders_of(self.workspace)
         )
+        differs = differs or part_of(config, "agents").get("enabled", False) is not False
         if differs or part_of(config, "features").get("unified_exec_tty") is not False:
             text = "this version of Codex does not apply the configuration that draftsman passes"
             raise AgentFailure("PERMANENT", "mode", text)

@@ -86,7 +86,7 @@ OPENCODE: Final = AgentPlugin(
     ),
     table={
         "kind": "acp",
-        "command": ("opencode", "acp"),
+        "command": ("opencode", "acp", "--port", "{port}"),  # it talks to a server of its own
         "session_mode": "build",
         "session_files": (
             ".local/share/opencode/opencode.db",
@@ -95,6 +95,7 @@ OPENCODE: Final = AgentPlugin(
         "env": {
             "OPENCODE_PERMISSION": '{"*": "ask", "read": "allow", "list": "allow", "glob": "allow",'
             ' "grep": "allow", "todoread": "allow", "todowrite": "allow"}',
+            "OPENCODE_SERVER_PASSWORD": "{port_secret}",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",

@@ -18,6 +18,7 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
 from draftsman.settings.agents import known_table
 from draftsman.settings.llm import GatewaySettings, PriceSettings
+from draftsman.settings.sandbox import SandboxSettings
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
@@ -61,7 +62,7 @@ AGENTS: Final[dict[str, dict[str, Any]]] = {
     },
     "opencode": {
         "provider": "openai",
-        "options": ("acp",),
+        "options": known_table("opencode")["command"][1:],
         "run": {"tool": "bash", "args": {"command": "echo yes >> ran.txt", "description": "add"}},
         "env": {
             "OPENCODE_CONFIG_CONTENT": json.dumps(OPENCODE),
@@ -95,8 +96,20 @@ AGENTS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def with_agent(rt: Runtime, data: Path, name: str, model: FakeModel) -> Runtime:
-    """Return services with this agent, whose gateway is the scripted model."""
+def with_agent(
+    rt: Runtime,
+    data: Path,
+    name: str,
+    model: FakeModel,
+    *,
+    mode: str = "auto",
+    ask_grace: float = 0,
+    **entries: Any,
+) -> Runtime:
+    """Return services with this agent, whose gateway is the scripted model.
+
+    `entries` are further keys of its table.
+    """
     program = os.environ.get(name.upper()) or shutil.which(name)
     if program is None:
         pytest.skip(f"no {name} here: install it outside of /tmp, and set {name.upper()}")
@@ -104,17 +117,18 @@ def with_agent(rt: Runtime, data: Path, name: str, model: FakeModel) -> Runtime:
     entry: dict[str, Any] = dict(known_table(name))
     entry["command"] = (native_program(program), *given["options"])
     entry["env"] = entry.get("env", {}) | given.get("env", {})
-    entry["gateway"] = "model"
+    entry |= {"gateway": "model", **entries}
     url = model.url.removesuffix("v1") if given["provider"] == "anthropic" else model.url
     gateway = {
         "provider": given["provider"],
         "base_url": url,
         "api_key": {"env": "KEY_OF_TEST"},
     }
-    base = runtime_with(rt, data_dir=data, agents={name: entry})
+    base = runtime_with(rt, data_dir=data, agents={name: entry}, ask_grace=ask_grace)
     gateways = {"model": GatewaySettings.model_validate(gateway)}
     prices = {"*": PriceSettings.model_validate(FREE)}
-    update = {"gateways": gateways, "prices": prices}
+    sandbox = SandboxSettings.model_validate({"mode": mode})
+    update = {"gateways": gateways, "prices": prices, "sandbox": sandbox}
     return wire(base.settings.model_copy(update=update), rt.db, False)
 
 

@@ -54,7 +54,7 @@ async def opencode(rt: Runtime, data: Path, model: FakeModel) -> AsyncIterator[W
     }
     config = {"model": "fake/fake-1", "small_model": "fake/fake-1", "provider": {"fake": provider}}
     known: dict[str, Any] = dict(known_table("opencode"))
-    known["command"] = (str(Path(PROGRAM).resolve()), "acp")
+    known["command"] = (str(Path(PROGRAM).resolve()), *known["command"][1:])
     known["env"] = known["env"] | {
         "OPENCODE_CONFIG_CONTENT": json.dumps(config),
         "OPENCODE_DISABLE_MODELS_FETCH": "1",

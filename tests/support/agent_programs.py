@@ -33,8 +33,8 @@ PROGRAMS: Final = {"goose": "goose-binary-linux-x64"}
 NODE: Final = {"qwen": 22}
 """Major version of Node.js that a recorded version needs."""
 TESTS: Final = (
-    *("soak_acp_agents", "soak_agent_budgets", "soak_claude", "soak_claude_config"),
-    *("soak_claude_forms", "soak_claude_team", "soak_codex", "soak_opencode"),
+    *("soak_acp_agents", "soak_agent_budgets", "soak_busy_models", "soak_claude"),
+    *("soak_claude_config", "soak_claude_forms", "soak_claude_team", "soak_codex", "soak_opencode"),
     "soak_pull_request_story",
 )
 

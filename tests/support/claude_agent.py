@@ -2,13 +2,13 @@
 
     python claude_agent.py '[{"run": "echo one >> ran.txt"}, {"say": "all done"}]' [OPTION] FLAGS…
 
-A turn is a call, `{"calls": [CALL, …]}`, `say`, `fail` (an HTTP status), `exit`, or `mode` (another
-mode). A call is `run` (a command), `write` or `edit` (a file and its texts), `read` (a file),
-`ask` (questions) or `form` (that of an MCP server). The next turn is chosen by the ended calls and
-the prompts of its session, a file below HOME. A
-hook decides each call; the last deferred call is kept when the program ends, and others are lost.
-It checks its flags and messages, and exits with 70 for a violation. OPTION is `deaf`, which ignores
-`defer`, or `forgets`, which keeps no call.
+A turn is a call, `{"calls": [CALL, …]}`, `say`, `refuse` (a text), `fail` (an HTTP status), `exit`,
+or `mode` (another mode). A call is `run` (a command), `write` or `edit` (a file and its texts),
+`read` (a file), `ask` (questions) or `form` (that of an MCP server). The next turn is chosen by the
+ended calls and the prompts of its session, a file below HOME. A hook decides each call; the last
+deferred call is kept when the program ends, and others are lost. It checks its flags and messages,
+and exits with 70 for a violation. OPTION is `deaf`, which ignores `defer`, or `forgets`, which
+keeps no call.
 """
 
 from __future__ import annotations
@@ -129,6 +129,10 @@ class Program:
                 sys.exit(turn["exit"])
             if "fail" in turn:
                 self.result(f"API Error: {turn['fail']}", api_error_status=turn["fail"])
+                return
+            if "refuse" in turn:  # as 2.1.332: an error without a status
+                refusal = {"stop_reason": "refusal", "is_error": True}
+                self.result(turn["refuse"], **refusal, terminal_reason="api_error")
                 return
             if "say" in turn:
                 text = turn["say"].replace("PROMPTS", json.dumps(self.state["prompts"]))

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from random import Random
 from typing import Any, Literal, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
@@ -15,7 +15,9 @@ from typing_extensions import TypeForm
 
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.asks import Approve, ApproveOptions, Ask, Asking, AskOptions
+from draftsman.handlers.changed_content import effect_text
 from draftsman.handlers.job_attachments import attached_files
+from draftsman.handlers.run_constants import RunConstants
 from draftsman.handlers.run_log import PrintCapture
 from draftsman.handlers.run_pause import Wait
 from draftsman.handlers.run_services import RunServices
@@ -65,8 +67,6 @@ class RunContext:
         self._prints: PrintCapture | None = None
         self._continue_in_grace: ContinueInGrace | None = None
         self._interrupt: Callable[[], None] | None = None
-        self._random: Random | None = None
-        self._uuids: Random | None = None
         self._times = 0
 
     @property
@@ -125,7 +125,7 @@ class RunContext:
         `step_timeout` when both together exceed the job's `step_timeout`, and UsageError for a key
         that begins with `agent:` or `sleep:`.
         """
-        return await self._run.step(key, effect, lookup)
+        return await self._run.step(key, effect, lookup, content=effect_text(effect))
 
     @overload
     async def ask(
@@ -254,15 +254,15 @@ class RunContext:
     @property
     def random(self) -> Random:
         """Random numbers, the same sequence in each run of the job; not for secrets."""
-        if self._random is None:
-            self._random = Random(str(self.job.id))
-        return self._random
+        return self._constants.random
 
     def uuid(self) -> UUID:
         """Return a UUID of the job: the nth call returns the same in each run."""
-        if self._uuids is None:
-            self._uuids = Random(f"uuid {self.job.id}")
-        return UUID(int=self._uuids.getrandbits(128), version=4)
+        return self._constants.uuid()
+
+    @cached_property
+    def _constants(self) -> RunConstants:
+        return RunConstants(self.job.id)
 
     async def attachments(self) -> list[AttachedFile]:
         """Return the files that people sent with the request and with messages to the job.

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -22,14 +22,13 @@ from draftsman.handlers.changed_content import (
     ChangedContent,
     changed_question,
     earlier_questions,
-    effect_text,
 )
 from draftsman.handlers.run_log import PrintCapture, RunLog
 from draftsman.handlers.run_pause import QuestionWait, RunPause
 from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
 from draftsman.jobs import reserved_names
-from draftsman.jobs.reserved_names import Owner
+from draftsman.jobs.reserved_names import NOW, Owner
 from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.outcome import Parked
 from draftsman.jobs.runs.quota import Quota, QuotaLimit
@@ -55,6 +54,8 @@ from draftsman.settings.workers import WorkerSettings
 # Retries of database calls by a run during an outage, a lock or a conflict of the database.
 
 
+PROGRESS: Final = 100
+"""Newest steps of a job that are looked at for progress."""
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
@@ -254,13 +255,15 @@ class WorkerRun:
         effect: Callable[[str], Any],
         lookup: Callable[[str], Any] | None = None,
         owner: Owner = Owner.HANDLER,
+        content: str | None = None,
     ) -> Any:
         """Run an effect once, as `RunContext.step` does.
 
-        A key of the worker cannot be written by a handler or an agent.
+        A key of the worker cannot be written by a handler or an agent. With a `content`, another
+        content of the same key is named, and then refused.
         """
-        if owner is Owner.HANDLER:
-            await self._check_effect(key, effect)
+        if content is not None:
+            await self._check_effect(key, content)
         invocation_id = str(new_id())
         step = await self.note_step(key, invocation_id, owner)
         if step.status == "done":
@@ -275,9 +278,8 @@ class WorkerRun:
             await self.finish_step(key, result, owner)
         return result
 
-    async def _check_effect(self, key: str, effect: Callable[[str], Any]) -> None:
+    async def _check_effect(self, key: str, content: str) -> None:
         """Warn of a second effect with the key of a step; refuse a third without progress."""
-        content = effect_text(effect)
         if key not in self._effects:
             self._progress += 1
         contents = self._effects.setdefault(key, [(content, self._progress)])
@@ -446,11 +448,16 @@ class WorkerRun:
         if not (earlier := earlier_questions(item, questions)):
             return
         change = changed_question(item, earlier[0])
-        if len(earlier) > 1:
-            has_progress = self.services.checkpoints.has_progress
-            if not await self.wait(has_progress, self.job.number, earlier[1]):
-                raise change.refusal()
+        if len(earlier) > 1 and not await self._has_progress(after=earlier[1].run):
+            raise change.refusal()
         await self._warn(change)
+
+    async def _has_progress(self, after: int) -> bool:
+        """Return whether runs after this one finished a step or saved a checkpoint."""
+        progress = self.services.checkpoints.progress
+        steps, checkpoints = await self.wait(progress, self.job.number, limit=PROGRESS)
+        runs = [step.run for step in steps if step.finished_at and not step.key.startswith(NOW)]
+        return any(run > after for run in [*runs, *(checkpoint.run for checkpoint in checkpoints)])
 
     async def ask_first(self, items: Sequence[QuestionSpec]) -> list[Answered | NoAnswer | None]:
         """Return the recorded answers, None for the others; ask and park if there is none."""

@@ -10,8 +10,9 @@ The plan is a dictionary from `draftsman.sandbox.sandbox_plan`, as `encode` retu
     mounts   [kind, source, destination] of bwrap: ro, rw or link
     chdir    folder to start in, as seen inside
     ports    ports that the program may connect to
+    own_port port on which the program itself listens, or null
     port_sockets, port_opener   [descriptor, port] of each port that the command opens
-    read, write   paths of Landlock
+    read, write, listed   paths of Landlock
     landlock  whether the kernel has Landlock; of user
     seccomp  filter of system calls, as bytes, or null
     memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
@@ -107,9 +108,16 @@ def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
         _make_reachable([*plan["read"], *plan["write"]])
     _change_user(plan["uid"])
     if plan["mode"] == "landlock":
-        landlock.restrict(plan["read"], plan["write"], plan["network"], plan["ports"])
+        paths = plan["read"], plan["write"]
+        landlock.restrict(
+            *paths,
+            network=plan["network"],
+            ports=plan["ports"],
+            own_port=plan["own_port"],
+            listed=plan["listed"],
+        )
     elif plan["mode"] == "user" and plan["landlock"]:
-        landlock.restrict(plan["read"], plan["write"], network=True)
+        landlock.restrict(plan["read"], plan["write"], network=True, listed=plan["listed"])
     if plan["seccomp"]:
         seccomp.apply(plan["seccomp"])
     os.execve(command[0], command, environment)  # noqa: S606

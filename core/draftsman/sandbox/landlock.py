@@ -66,20 +66,29 @@ def problem() -> str | None:
 
 
 def restrict(
-    read: Iterable[str], write: Iterable[str], network: bool, ports: Iterable[int] = ()
+    read: Iterable[str],
+    write: Iterable[str],
+    network: bool,
+    ports: Iterable[int] = (),
+    own_port: int | None = None,
+    listed: Iterable[str] = (),
 ) -> None:
     """Confine this process and its future children permanently.
 
-    They may read and execute below `read`, do everything except create devices below `write`, and
-    use TCP if `network`, else connect to `ports` of any address only; signals and abstract sockets
-    reach only each other. Raises OSError.
+    They may read and execute below `read`, list the names below `listed`, do everything except
+    create devices below `write`, and use TCP if `network`, else connect to `ports` of any address,
+    and listen on `own_port`, only; signals and abstract sockets reach only each other. Raises
+    OSError.
     """
     ruleset = _ruleset(ALL_FILES, 0 if network else BIND_AND_CONNECT_TCP)
-    for paths, access in ((read, READ), (write, WRITE)):
+    for paths, access in ((read, READ), (write, WRITE), (listed, READ_DIR)):
         for path in paths:
             _allow(ruleset, path, access)
-    for port in () if network else ports:
-        rule = struct.pack("=QQ", CONNECT_TCP, port)
+    rights = dict.fromkeys(ports, CONNECT_TCP)
+    if own_port is not None:
+        rights[own_port] = BIND_AND_CONNECT_TCP
+    for port, access in () if network else rights.items():
+        rule = struct.pack("=QQ", access, port)
         _check_call(_libc.syscall(ADD_RULE, ruleset, NET_PORT, rule, 0))
     _restrict_self(ruleset)
 

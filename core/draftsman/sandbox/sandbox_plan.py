@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from draftsman import plugins
 from draftsman.errors import Failure
 from draftsman.resources import module_command
 from draftsman.sandbox import bwrap, container, landlock, port_opener, seccomp
@@ -119,12 +120,14 @@ class RunSandbox:
         network: bool | tuple[str, ...],
         ports: Sequence[SandboxPort] = (),
         path: str = "",
+        own_port: int | None = None,
     ) -> dict[str, Any]:
         """Return the plan for `draftsman.sandbox.confinement`.
 
         Files that the command names by absolute path are readable, except below the run's own
-        folders, where a link could lead anywhere, and installations on its PATH, `path`. Raises
-        Failure `no_sandbox` for a network of named hosts in a mode that cannot enforce it.
+        folders, where a link could lead anywhere, and installations on its PATH, `path`. It may
+        listen on `own_port`, and connect to it. Raises Failure `no_sandbox` for a network of named
+        hosts in a mode that cannot enforce it.
         """
         self.sandbox.check_network(network)
         settings = self.sandbox.settings
@@ -147,6 +150,7 @@ class RunSandbox:
             "processes": settings.processes,
             "tmp": settings.file_size_mb * MEGABYTE,
             "ports": [port.port for port in ports],
+            "own_port": own_port,
             "keep": [] if self.lock is None else [self.lock],
             "seccomp": None
             if mode in ("off", "container")
@@ -164,7 +168,10 @@ class RunSandbox:
         write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in run_folders)]
         if mode == "user":
             plan["landlock"] = landlock.abi() >= landlock.OLDEST_ABI
-        return plan | {"read": [*read, *LANDLOCK_PATHS, *sockets], "write": write}
+        # Python finds a package in the list of its folder
+        listed = [str(path.parent) for path in plugins.foreign_packages(plugins.AGENTS)]
+        read += [*LANDLOCK_PATHS, *sockets]
+        return plan | {"read": read, "write": write, "listed": listed}
 
     def _container_plan(self, plan: dict[str, Any]) -> dict[str, Any]:
         """Return the plan with the container of a program."""

@@ -263,6 +263,7 @@ async def test_an_agent_does_not_load_configuration_that_it_wrote(
     [
         ([{"exit": 0}], "default", "TRANSIENT_APP", "exited with code 0 before the end"),
         ([{"fail": 402}], "default", "PERMANENT", "ended its turn with api_error: API Error: 402"),
+        ([{"refuse": "not this"}], "default", "PERMANENT", "ended its turn with refusal: not this"),
         ([{"fail": 529}], "default", "TRANSIENT_APP", "turn with api_error: API Error: 529"),
         ([{"fail": 401}], "default", "PERMANENT", "401; pass its key with pass_env, or configure"),
         (

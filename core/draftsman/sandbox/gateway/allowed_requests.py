@@ -106,7 +106,7 @@ _BLOCK: Final = _Types(
 )
 _MESSAGES: Final = _Fields(
     {
-        "messages": _Fields({"role": None, "content": _BLOCK}),
+        "messages": _Fields({"content": _BLOCK, **_any("role", "output_config")}),
         "system": _Types({"text": None}, text=True),
         "tools": _Types(
             _any("custom", "bash_*", "text_editor_*", "computer_*", "memory_*", "tool_search_*"),
@@ -169,6 +169,7 @@ _RESPONSES: Final = _Fields(
                     {"output": _Fields({"type": None, "image_url": _DATA_URL})}, others=True
                 ),
                 "tool_search_output": _Fields({"tools": _RESPONSE_TOOLS}, others=True),
+                "additional_tools": _Fields({"tools": _RESPONSE_TOOLS}, others=True),
                 **_any("function_call", "custom_tool_call", "computer_call", "tool_search_call"),
                 **_any("local_shell_call", "local_shell_call_output", "web_search_call"),
                 **_any("apply_patch_call", "apply_patch_call_output"),
@@ -260,12 +261,28 @@ _HEADERS: Final[Mapping[str, _Values]] = {
         (
             *("adaptive-thinking-*", "advanced-tool-use-*", "cache-diagnosis-*", "claude-code-*"),
             *("compact-*", "computer-use-*", "context-1m-*", "context-hint-*"),
-            *("context-management-*", "effort-*", "extended-cache-ttl-*"),
+            *("context-management-*", "effort-*", "extended-cache-ttl-*", "fallback-credit-*"),
             *("fine-grained-tool-streaming-*", "interleaved-thinking-*", "max-tokens-*"),
-            *("mid-conversation-system-*", "model-context-window-exceeded-*", "output-128k-*"),
-            *("pdfs-*", "prompt-caching-*", "redact-thinking-*", "search-results-*"),
+            *(
+                "mid-conversation-system-*",
+                "mid-conversation-tool-changes-*",
+                "model-context-window-exceeded-*",
+                "output-128k-*",
+            ),
+            *(
+                "pdfs-*",
+                "per-turn-control-*",
+                "prompt-caching-*",
+                "redact-thinking-*",
+                "search-results-*",
+            ),
             *("structured-outputs-*", "summarize-connector-text-*", "task-budgets-*"),
-            *("thinking-token-count-*", "token-counting-*", "token-efficient-tools-*"),
+            *(
+                "thinking-display-updates-*",
+                "thinking-token-count-*",
+                "token-counting-*",
+                "token-efficient-tools-*",
+            ),
             *("tool-examples-*", "tool-search-tool-*"),
         )
     ),

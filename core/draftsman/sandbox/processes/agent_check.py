@@ -20,6 +20,7 @@ from draftsman.sandbox.mode_detection import (
     run_probe,
 )
 from draftsman.sandbox.processes.environment import (
+    OwnPort,
     agent_command,
     agent_environment,
     find_program,
@@ -128,8 +129,9 @@ def start_program(
     agent: AgentSettings, sandbox: SandboxMode, arguments: Sequence[str] | None = None
 ) -> StartedProgram:
     """Start the program of an agent, with other arguments than its own if they are given."""
-    environment = agent_environment(agent, Path.home(), sandbox=sandbox)
-    program, *own = agent_command(agent, sandbox)
+    own_port = OwnPort.of(agent)
+    environment = agent_environment(agent, Path.home(), sandbox=sandbox, own_port=own_port)
+    program, *own = agent_command(agent, sandbox, own_port)
     try:
         if sandbox.mode != "container":
             program = _program(program, environment)

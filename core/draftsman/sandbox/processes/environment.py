@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import site
+import socket
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from draftsman import plugins
 from draftsman.basic_settings import POSTGRESQL
@@ -23,6 +26,8 @@ from draftsman.sandbox.version_managers import find_shim, real_path, real_progra
 from draftsman.settings.agents import AgentSettings
 
 ALLOWED: Final = re.compile(r"(PATH|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|USER|LOGNAME)\Z")
+GIVEN: Final = re.compile(r"\{(?:gateway_(?:url|token)|port(?:_secret)?)\}")
+"""Placeholders of values that a run gives."""
 FORBIDDEN: Final = re.compile(r"DRAFTSMAN_|PG[A-Z]|.*DATABASE_URL", re.IGNORECASE)
 
 
@@ -31,7 +36,33 @@ def expand(command: Sequence[str], python: str = sys.executable) -> tuple[str, .
     return tuple(part.replace("{python}", python) for part in command)
 
 
-def agent_command(agent: AgentSettings, sandbox: SandboxMode | None = None) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class OwnPort:
+    """A port of TCP on which the program of an agent listens for itself, and a secret for it.
+
+    Without a network of its own, every user of this host can connect to it.
+    """
+
+    number: int
+    secret: str
+
+    @classmethod
+    def of(cls, agent: AgentSettings) -> Self | None:
+        """Return a free port and a new secret for an agent that uses them; None for others."""
+        if not any("{port" in text for text in (*agent.command, *agent.env.values())):
+            return None
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return cls(free.getsockname()[1], secrets.token_urlsafe(24))
+
+    def replace(self, text: str) -> str:
+        """Return the text with `{port}` and `{port_secret}` replaced."""
+        return text.replace("{port}", str(self.number)).replace("{port_secret}", self.secret)
+
+
+def agent_command(
+    agent: AgentSettings, sandbox: SandboxMode | None = None, own_port: OwnPort | None = None
+) -> tuple[str, ...]:
     """Return the command to start.
 
     An adapter in front of the agent speaks the agent protocol for it. draftsman's own programs get
@@ -41,6 +72,8 @@ def agent_command(agent: AgentSettings, sandbox: SandboxMode | None = None) -> t
     python = sys.executable if sandbox is None else sandbox.python
     in_image = sandbox is not None and sandbox.mode == "container"
     command = expand(agent.command, python)
+    if own_port is not None:
+        command = tuple(map(own_port.replace, command))
     if in_image:
         command = tuple(python if part == sys.executable else part for part in command)
     if (adapter := agent.plugin.adapter) is not None:
@@ -64,12 +97,13 @@ def agent_environment(
     gateway: GatewayAccess | None = None,
     proxy: ProxyAccess | None = None,
     sandbox: SandboxMode | None = None,
+    own_port: OwnPort | None = None,
 ) -> dict[str, str]:
     """Return the agent's whole environment.
 
     The variables of the gateway and the proxy replace inherited variables.
 
-    Variables of `env` with a value of the gateway are left out without a gateway.
+    Variables of `env` with a value of the gateway or of the port are left out without it.
 
     Its PATH has no shims, which no run could use.
 
@@ -91,11 +125,13 @@ def agent_environment(
     base = allowed | {"HOME": str(home)} | python_path | passed
     if proxy is not None:
         base |= proxy.environment()
-    if gateway is None:
-        base |= {key: text for key, text in agent.env.items() if "{gateway_" not in text}
-    else:
-        configured = {name: gateway.replace(value) for name, value in agent.env.items()}
-        base |= gateway.environment() | configured
+    configured = dict(agent.env)
+    if own_port is not None:
+        configured = {name: own_port.replace(value) for name, value in configured.items()}
+    if gateway is not None:
+        base |= gateway.environment()
+        configured = {name: gateway.replace(value) for name, value in configured.items()}
+    base |= {name: text for name, text in configured.items() if not GIVEN.search(text)}
     if not in_image and "PATH" in base:
         base["PATH"] = real_path(base["PATH"], inherited)
     return base

@@ -19,6 +19,7 @@ from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.network_proxy.access import ProxyAccess
 from draftsman.sandbox.processes import guard, process_tree
 from draftsman.sandbox.processes.environment import (
+    OwnPort,
     agent_command,
     agent_environment,
     find_program,
@@ -170,8 +171,11 @@ class AgentProcess:
         assert sandbox is not None  # noqa: S101 - set above
         try:
             mode = sandbox.sandbox
-            environment = agent_environment(agent, home, gateway=gateway, proxy=proxy, sandbox=mode)
-            program, *arguments = agent_command(agent, mode)
+            own_port = OwnPort.of(agent)
+            environment = agent_environment(
+                agent, home, gateway=gateway, proxy=proxy, sandbox=mode, own_port=own_port
+            )
+            program, *arguments = agent_command(agent, mode, own_port)
             program = find_program(program, environment, mode)
             command = (sandbox.sandbox_path(Path(program)), *arguments)
             ports = [access.port for access in (gateway, proxy) if access is not None]
@@ -181,6 +185,7 @@ class AgentProcess:
                 agent.network,
                 ports,
                 environment.get("PATH", ""),
+                None if own_port is None else own_port.number,
             )
             process, control, replies = await _spawn(
                 (str(lease), confinement.encode(plan), "--", *command),

@@ -97,6 +97,7 @@ REFUSED: Final[list[tuple[str, str, dict[str, Any]]]] = [
     ("responses", "tools.tools.type=mcp",
      {"tools": [{"type": "namespace", "name": "n", "tools": [MCP]}]}),
     ("responses", "input.tools.type=mcp", item({"type": "tool_search_output", "tools": [MCP]})),
+    ("responses", "input.tools.type=mcp", item({"type": "additional_tools", "tools": [MCP]})),
     ("responses", "tools.external_web_access", tool(type="web_search")),
     ("responses", "tools.external_web_access=true",
      tool(type="web_search", external_web_access=True)),

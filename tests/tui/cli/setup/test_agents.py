@@ -107,7 +107,7 @@ async def test_the_version_of_a_program_and_keys_of_a_known_agent(
 ) -> None:
     option = configured('[agents.opencode]\n[agents.qwen]\ncommand = ["git", "acp"]\n')
     agents = {agent["name"]: agent for agent in (await cli("agents", "--json", option)).json}
-    assert agents["opencode"]["command"] == ["opencode", "acp"]
+    assert agents["opencode"]["command"] == ["opencode", "acp", "--port", "{port}"]
     assert agents["opencode"]["kind"] == agents["qwen"]["kind"] == "acp"
     assert agents["qwen"]["version"] is not None
     config = (await cli("config", "--json", option)).json["agents"]

@@ -8,6 +8,7 @@ which counts as a turn.
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,7 +106,8 @@ class ScriptedModel:
             raise ValueError("the request is not streamed")
         items: list[dict[str, Any]] = body["input"]
         results = sum(str(item.get("type")).endswith("_call_output") for item in items)
-        names = {inner["name"] for tool in body["tools"] for inner in tool.get("tools", [tool])}
+        tools = [tool for holder in (body, *items) for tool in holder.get("tools", ())]
+        names = {inner["name"] for tool in tools for inner in tool.get("tools", [tool])}
         later = (turn["tool"] for turn in self.script if "namespace" in turn)  # servers start
         turn = self._next(items, results, {*names, *later})
         if "tool" in turn:
@@ -217,7 +219,8 @@ def scripted_model(
             try:
                 if name not in apis:
                     raise ValueError(f"unknown path {path}")
-                chunks = list(apis[name](body))
+                chunks = apis[name](body)
+                first = next(chunks)
             except ValueError as error:
                 self.send_error(400, str(error))
                 return
@@ -225,8 +228,8 @@ def scripted_model(
                 self.send_error(error.status, str(error))
                 return
             self.send_response(200)
-            if name == ":generateContent" or chunks[0].get("object") == "chat.completion":
-                data = json.dumps(chunks[0]).encode()
+            if name == ":generateContent" or first.get("object") == "chat.completion":
+                data = json.dumps(first).encode()
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(data)))
                 self.end_headers()
@@ -234,7 +237,7 @@ def scripted_model(
                 return
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
-            for chunk in chunks:
+            for chunk in itertools.chain([first], chunks):
                 event = f"event: {chunk['type']}\n" if "type" in chunk else ""
                 self.wfile.write(f"{event}data: {json.dumps(chunk)}\n\n".encode())
             if path == "/v1/chat/completions":

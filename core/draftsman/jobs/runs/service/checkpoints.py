@@ -11,13 +11,12 @@ from typing import Any
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import job_name, new_id
-from draftsman.jobs.reserved_names import BUNDLE, NOW, Owner, check_key
+from draftsman.jobs.reserved_names import BUNDLE, Owner, check_key
 from draftsman.jobs.runs.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.jobs.runs.saved_data import Artifact, CheckpointSummary, LogChunk, Step, StepSummary
 from draftsman.jobs.runs.store import checkpoints as store
 from draftsman.jobs.runs.store import run_state
-from draftsman.questions.question import Question
 from draftsman.text import (
     CHECKPOINT_LIMIT,
     REQUEST_LIMIT,
@@ -28,8 +27,6 @@ from draftsman.text import (
 
 ARTIFACT_LIMIT = 25 * 1024 * 1024
 """Maximum size of an artifact, in bytes."""
-PROGRESS = 100
-"""Newest steps that count as progress since a question."""
 MAX_RUN = 2**31 - 1
 """Above every run number."""
 
@@ -124,13 +121,6 @@ class Checkpoints:
                 await store.step_summaries(conn, job, limit),
                 await store.checkpoint_summaries(conn, job),
             )
-
-    async def has_progress(self, job: int, question: Question) -> bool:
-        """Return whether the job finished a step or saved a checkpoint since it asked this."""
-        steps, checkpoints = await self.progress(job, limit=PROGRESS)
-        times = [step.finished_at for step in steps if not step.key.startswith(NOW)]
-        times += [checkpoint.created_at for checkpoint in checkpoints]
-        return any(time is not None and time > question.asked_at for time in times)
 
     async def event(
         self,
