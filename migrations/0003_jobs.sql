@@ -639,7 +639,8 @@ COMMENT ON COLUMN draftsman.job_messages.job IS 'its job';
 COMMENT ON COLUMN draftsman.job_messages.ordinal IS 'counted from 1 within the job';
 COMMENT ON COLUMN draftsman.job_messages.source IS 'the channel that it came from';
 COMMENT ON COLUMN draftsman.job_messages.source_event_id IS
-    'the id of the message in that channel: each event is a single message; `retry:…` for a copy';
+    'the id of the message in that channel: each event is a single message; `retry:…` for a copy, '
+    '`review:…` for a request for changes';
 COMMENT ON COLUMN draftsman.job_messages.sender_id IS 'the id of the sender in the channel';
 COMMENT ON COLUMN draftsman.job_messages.sender_display_name IS
     'the name of the sender in the channel';
