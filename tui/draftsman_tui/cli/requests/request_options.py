@@ -12,7 +12,7 @@ from draftsman.jobs.requests.invocation import UniqueBy, UniqueStates
 from draftsman_tui.terminal import params
 
 request_options = params.together(
-    click.option("--type", help="Job type; default: run_agent."),
+    click.option("--type", type=params.JOB_TYPE, help="Job type; default: run_agent."),
     click.option("--agent", type=params.AGENT, help="Name of a configured agent."),
     click.option("--repo", type=params.REPO, help="Repository: path, URL or name."),
     click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from."),
