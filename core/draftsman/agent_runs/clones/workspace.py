@@ -853,13 +853,7 @@ class Workspace:
 
     async def _unpack(self, bundle: bytes) -> str | None:
         """Store the objects of a bundle; return the commit of the work, if it has any."""
-        file = self.folder / "bundle"
-        await asyncio.to_thread(file.write_bytes, bundle)
-        heads = (await git("bundle", "unbundle", str(file), cwd=self.mirror)).decode().split()
-        file.unlink()
-        objects = {
-            ref.rpartition("/")[2]: sha for sha, ref in zip(heads[::2], heads[1::2], strict=True)
-        }
+        objects = await unbundle(self.mirror, bundle)
         for name, sha in objects.items():
             await self._set_ref(name, sha)
         if (tree := objects.get("contents")) is not None:
@@ -905,6 +899,16 @@ class Workspace:
             await git("reset", "--quiet", "--mixed", cwd=self.path)
         shutil.copy2(self.path / ".git" / "index", self.folder / "index")
         await self._find_converted(work)
+
+
+async def unbundle(mirror: Path, bundle: bytes) -> dict[str, str]:
+    """Store the objects of a bundle in a mirror; return those of its refs, by the last word."""
+    with tempfile.TemporaryDirectory(dir=mirror) as folder:
+        file = Path(folder, "bundle")
+        await asyncio.to_thread(file.write_bytes, bundle)
+        heads = (await git("bundle", "unbundle", str(file), cwd=mirror)).decode().split()
+    pairs = zip(heads[::2], heads[1::2], strict=True)
+    return {ref.rpartition("/")[2]: sha for sha, ref in pairs}
 
 
 def _fingerprints(root: Path, names: Sequence[bytes]) -> dict[bytes, str | None]:
