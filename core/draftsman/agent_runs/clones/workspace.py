@@ -87,6 +87,8 @@ def replace_root(value: Any, root: re.Pattern[str], prefix: str) -> Any:
 
 MAX_JUDGED: Final = 1024 * 1024
 """Maximum bytes of a content of Git LFS in which a policy looks for secrets."""
+ALL_JUDGED: Final = 8 * MAX_JUDGED
+"""Maximum bytes of all of them."""
 MAX_READ: Final = 256 * 1024
 """Maximum bytes of a file of a commit that is read for its settings."""
 GITLINK: Final = b"160000"
@@ -819,18 +821,25 @@ class Workspace:
 
     async def with_contents(
         self, snapshot: Snapshot, contents: Mapping[str, LfsObject]
-    ) -> Snapshot:
-        """Return the work with short contents of Git LFS instead of pointers, to be judged."""
+    ) -> tuple[Snapshot, dict[str, int]]:
+        """Return the work with contents of Git LFS instead of pointers, to be judged.
+
+        And the sizes of the contents that it does not have, by path: those that are too large, and
+        those that this worker does not have.
+        """
         store = store_of(self.mirror)
-        short = {
-            path: item
-            for path, item in contents.items()
-            if item.size <= MAX_JUDGED and item.path(store).is_file()
-        }
-        if not short:
-            return snapshot
-        commit = await commit_with_contents(self.mirror, snapshot.commit, short)
-        return replace(snapshot, commit=commit)
+        judged: dict[str, LfsObject] = {}
+        total = 0
+        for path, item in sorted(contents.items(), key=lambda entry: entry[1].size):
+            is_short = item.size <= MAX_JUDGED and total + item.size <= ALL_JUDGED
+            if is_short and item.path(store).is_file():
+                judged[path] = item
+                total += item.size
+        rest = {path: item.size for path, item in contents.items() if path not in judged}
+        if not judged:
+            return snapshot, rest
+        commit = await commit_with_contents(self.mirror, snapshot.commit, judged)
+        return replace(snapshot, commit=commit), rest
 
     async def ordinary_lfs_files(self, snapshot: Snapshot, pointers: Collection[str]) -> list[str]:
         """Return the files of the work that should be `pointers` by the attributes of the tree."""

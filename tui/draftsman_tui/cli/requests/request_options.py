@@ -9,6 +9,7 @@ import click
 from draftsman.errors import UsageError
 from draftsman.jobs.job import Condition, OnFailure
 from draftsman.jobs.requests.invocation import UniqueBy, UniqueStates
+from draftsman_tui.cli.requests import type_options
 from draftsman_tui.terminal import params
 
 request_options = params.together(
@@ -61,7 +62,7 @@ def request_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, 
 
 
 submit_options = params.together(
-    click.argument("text", nargs=-1, type=params.TEXT),
+    click.argument("text", nargs=-1, type=type_options.TEXT),
     request_options,
     click.option(
         "--key", type=params.TEXT, help="Idempotency key; the same key creates no new job."
