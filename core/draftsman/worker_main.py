@@ -8,7 +8,14 @@ from contextlib import AsyncExitStack
 
 from draftsman.database import migrate
 from draftsman.handlers import registry
-from draftsman.job_types.app import AppPlace, handlers_of, load_types, with_limits
+from draftsman.job_types.app import (
+    AppPlace,
+    descriptions_of,
+    handlers_of,
+    load_types,
+    with_limits,
+)
+from draftsman.job_types.process_runs import ProcessRuns
 from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
@@ -41,16 +48,25 @@ async def run_worker(
     types = load_types(app)
     if types:
         _log.info("job types of %s: %s", app or "installed packages", ", ".join(sorted(types)))
-    handlers = registry.load(settings.handlers) | handlers_of(types, settings.handlers)
+    processes = ProcessRuns(declared.function.__module__ for declared in types.values())
+    handlers = registry.load(settings.handlers)
+    handlers |= handlers_of(types, settings.handlers, processes)
     settings = with_limits(settings, types)
     health = WorkerHealth()
     async with AsyncExitStack() as stack:
         signals = await stack.enter_async_context(shutdown_signals(parent))
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port))
+        await stack.enter_async_context(processes)
         async with open_runtime(settings) as runtime:
             await migrate.warn_of_schema(runtime.db.session_url)
-            process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
+            process = runtime.worker_process(
+                handlers,
+                queues=queues,
+                slots=slots,
+                leader=leader,
+                described=descriptions_of(types),
+            )
             health.process = process
             health.read_metrics = (
                 runtime.figures.metrics,

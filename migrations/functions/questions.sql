@@ -463,9 +463,6 @@ BEGIN
                       WHERE a.job = resolve_question.job AND a.question = ordinal AND a.accepted
                       ORDER BY a.id DESC LIMIT 1), '{}'))::text;
     PERFORM set_config('draftsman.detail', detail, true);
-    IF asked.resolution ->> 'outcome' = 'changes_requested' AND asked.on_changes = 'tell' THEN
-        PERFORM draftsman.tell_changes(job, ordinal);
-    END IF;
     IF job_status = 'failed' AND asked.resolution ->> 'outcome' = 'denied' THEN
         error := draftsman.sentence(
             CASE WHEN asked.resolution ->> 'reason' IS NULL THEN 'questions.denied'
@@ -476,6 +473,9 @@ BEGIN
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     VALUES (job, kind, actor, detail::jsonb);
+    IF asked.resolution ->> 'outcome' = 'changes_requested' AND asked.on_changes = 'tell' THEN
+        PERFORM draftsman.tell_changes(job, ordinal);
+    END IF;
     waits := draftsman.close_others(resolve_question.job, job_status <> 'resumed',
                                     asked.alternative_of);
     IF waits IS NOT NULL THEN
@@ -521,8 +521,9 @@ BEGIN
         PERFORM draftsman.refuse('DM004', 'questions.most_messages', jsonb_build_object(
                     'job', job));
     END IF;
-    PERFORM draftsman.add_message(job, next, asks.source, asks.source_event_id, asks.responder_id,
-        asks.responder_display_name, asks.voter, draftsman.change_request_text(asks.payload));
+    PERFORM draftsman.add_message(job, next, asks.source, format('review:%s:%s', job, question),
+        asks.responder_id, asks.responder_display_name, asks.voter,
+        draftsman.change_request_text(asks.payload));
 END $$;
 
 -- A request for changes as its agent gets it: `request_text` of Python is the same.

@@ -36,6 +36,25 @@ REVIEW = GATE.model_copy(
     update={"key": "review", "text": "Publish the work?", "on_changes": OnChanges.TELL}
 )
 """An approval of work, of which changes can be requested."""
+PATCH = b"""\
+diff --git a/a.py b/a.py
+index 1..2 100644
+--- a/a.py
++++ b/a.py
+@@ -1,2 +1,3 @@
+ one
+-two
++2
++3
+diff --git a/b.txt b/b.txt
+new file mode 100644
+index 0..1
+--- /dev/null
++++ b/b.txt
+@@ -0,0 +1 @@
++b
+"""
+"""A patch of two files, whose new lines are 1 to 3 and 1."""
 
 
 class Factory:
@@ -153,6 +172,13 @@ class Factory:
         """Bring a new job into a status."""
         created = await self._makers()[status](**fields)
         return created if isinstance(created, int) else created.number
+
+    async def reviewed(self, patch: bytes = PATCH, **fields: Any) -> ClaimedJob:
+        """Ask for the approval of work with this patch, of which changes can be requested."""
+        work = await self.running(**fields)
+        await self.rt.changes.store(work.lease, patch)
+        await self.rt.asking.ask(work.lease, REVIEW)
+        return work
 
     async def answer(
         self, job: int, text: str, actor: Actor | None = None, n: int = 1, *, only: bool = False

@@ -150,9 +150,11 @@ async def run_hostile_job(
     number = await submit_agent_job(make, str(repo), text=text)
     async with running_worker(services, registry.load({}), leader=False):
         await wait_for_question(rt, number)
-        question = await rt.questions.get(number, 1)
+        assert (await make.answer(number, "include")).accepted  # the files of the submodule
+        await wait_for_question(rt, number, 2)
+        question = await rt.questions.get(number, 2)
         assert "hide modules of the commands: json.py, ruff.py" in question.text
-        assert (await make.decide(number, True, make.owner)).accepted
+        assert (await make.decide(number, True, make.owner, n=2)).accepted
         job = await wait_for_end(rt, number)
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
     assert job.status is Status.COMPLETED, f"{job.last_error}\n{log}"
@@ -196,6 +198,8 @@ async def test_a_hostile_repository_has_no_effect_outside(
     branch = result["branch"]
     tree = git("ls-tree", "-r", branch, cwd=repo)
     assert "stolen.txt" not in tree
+    assert "\tsub/file" in tree
+    assert "\tsub/.git" not in tree
     [link] = [line for line in tree.splitlines() if line.endswith("\tlink")]
     assert link.startswith("120000 ")
     assert result["data"] == {"artifact": "refused"}

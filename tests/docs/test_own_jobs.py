@@ -33,7 +33,8 @@ def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     monkeypatch.setattr(declaration, "declared_types", {})
     monkeypatch.syspath_prepend(str(tmp_path))
     (package := tmp_path / "company").mkdir()
-    *declarations, submitting = BLOCKS
+    submitting = next(block for block in BLOCKS if "company.jobs import" in block)
+    declarations = [block for block in BLOCKS if block != submitting]
     (package / "jobs.py").write_text("\n".join(declarations), encoding="utf-8")
     (package / "orders.py").write_text(submitting, encoding="utf-8")
     yield importlib.import_module("company.orders")
@@ -63,8 +64,14 @@ async def test_the_examples_run(
             await wait_for_question(rt, 1)
             await client.answer("D-1/1", "yes")
             assert (await client.wait(1, 30)).result == {"value": "sent"}
+            render = company_jobs(company).render.with_options(client=blocking)
+            assert (await render.submit_async(3)).number > 1
         ship = await client.get(parcel.number)
         assert (ship.ticket_title, ship.concurrency_key) == ("Ship order 7", "order-7")
+
+
+def company_jobs(company: Any) -> Any:
+    return sys.modules[company.ship.__module__]
 
 
 def test_the_table_has_each_argument_of_a_declaration() -> None:

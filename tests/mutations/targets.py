@@ -122,7 +122,7 @@ PYTHON_TESTS: Final = (
     "tests/core/worker/test_questions_at_once.py",
     "tests/core/worker/test_print_capture.py",
     "tests/core/worker/test_shutdown.py",
-    "tests/core/worker/test_programming_errors.py",
+    "tests/core/handlers/test_handler_errors.py",
     "tests/core/handlers/test_context.py",
 )
 """Tests of a change in Python: those of whole workers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -145,8 +146,9 @@ async def request_changes(
     asked = await call.rt.questions.get(*question)
     read: list[ReviewComment] = []
     if asked.takes_changes and (patch := await call.rt.changes.patch_of(asked)):
-        text, read = split_comments(text, patch)
-        read += read_comments([line for line in comments if line.strip()], patch)
+        text, read = await asyncio.to_thread(split_comments, text, patch)
+        named = [line for line in comments if line.strip()]
+        read += await asyncio.to_thread(read_comments, named, patch)
     elif asked.takes_changes and comments:
         raise UsageError("has no diff to comment on; write what to change", subject=asked.name)
     return await respond(

@@ -53,9 +53,7 @@ def _about(row: OpenQuestion, now: datetime) -> Cell:
 
 
 def _choices(row: OpenQuestion) -> str:
-    if row.kind is QuestionKind.APPROVAL:
-        return "approve, deny"
-    return ", ".join(row.labels()) or row.free_answer
+    return ", ".join(row.decisions or row.labels()) or row.free_answer
 
 
 INBOX: Final[Entity[OpenQuestion]] = Entity(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -15,6 +15,8 @@ from draftsman.errors import ConfigError
 from draftsman.handlers.registry import BUILT_IN, Handler
 from draftsman.job_types import declaration
 from draftsman.job_types.declaration import JobType
+from draftsman.job_types.process_runs import ProcessRuns
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.settings import Settings
 from draftsman.settings.job_types import TypeSettings
 
@@ -83,8 +85,16 @@ def load_types(app: AppPlace | None) -> dict[str, JobType[Any, Any]]:
     return dict(declaration.declared_types)
 
 
+def import_modules(modules: Iterable[str]) -> None:
+    """Import the modules of types, as another process of the worker did; raises ConfigError."""
+    for module in modules:
+        _import(module, module, "another process of this worker imported it")
+
+
 def handlers_of(
-    types: Mapping[str, JobType[Any, Any]], configured: Mapping[str, str]
+    types: Mapping[str, JobType[Any, Any]],
+    configured: Mapping[str, str],
+    processes: ProcessRuns | None = None,
 ) -> dict[str, Handler]:
     """Return the handlers of the types; raises ConfigError for a name that another one has."""
     for name, declared in types.items():
@@ -95,7 +105,12 @@ def handlers_of(
                 f"the job type {name} is declared by {declared.place} and set in [handlers];"
                 " remove one of them"
             )
-    return {name: declared.handler() for name, declared in types.items()}
+    return {name: declared.handler(processes) for name, declared in types.items()}
+
+
+def descriptions_of(types: Mapping[str, JobType[Any, Any]]) -> list[TypeDescription]:
+    """Return what a worker publishes of the types, each once."""
+    return [declared.description for name, declared in types.items() if name == declared.name]
 
 
 def with_limits(settings: Settings, types: Mapping[str, JobType[Any, Any]]) -> Settings:

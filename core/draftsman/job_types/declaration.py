@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from typing import (
     Any,
     Concatenate,
@@ -30,17 +30,23 @@ from pydantic import ValidationError
 from draftsman import field_errors
 from draftsman.client.requests import Request
 from draftsman.errors import ConfigError, Failure, UsageError
+from draftsman.formats.truncation import truncate
 from draftsman.handlers.blocking_context import BlockingRunContext, run_in_thread
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
 from draftsman.job_types.parameters import Parameters
+from draftsman.job_types.process_runs import ProcessRuns
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.job_types.submission import SubmitOptions, SubmittedJobOf, submit, submit_async
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.settings.job_types import TypeSettings
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Isolation = Literal["thread", "process"]
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}")
+MAX_DESCRIPTION: Final = 20_000
+"""Characters of a docstring that are published."""
 _SUBMISSION: Final = ("client", "connection")
 """Options that are no fields of the request."""
 
@@ -90,7 +96,7 @@ class Submittable(Generic[P, R]):
     def _request(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Request:
         payload = self._type.parameters.payload(args, kwargs)
         given = {key: value for key, value in self._options.items() if key not in _SUBMISSION}
-        fields = {"type": self._type.name, **self._type.defaults(payload), **given}
+        fields = {"type": self._type.name, **self._type.description.defaults(payload), **given}
         return cast(Request, {**fields, "payload": payload})
 
 
@@ -106,6 +112,8 @@ class JobType(Submittable[P, R]):
         queue: str | None,
         concurrency: str | None,
         aliases: Sequence[str],
+        isolation: Isolation,
+        memory_mb: int | None,
         limits: Mapping[str, Any],
     ) -> None:
         super().__init__(None, {})
@@ -129,6 +137,12 @@ class JobType(Submittable[P, R]):
         self.concurrency = _checked(self.parameters, concurrency, "concurrency")
         self.aliases = tuple(aliases)
         """Former names, whose jobs this type runs."""
+        if isolation == "process" and not self.is_blocking:
+            raise ConfigError(f"{name}: a process of its own runs no async function; remove async")
+        if memory_mb is not None and isolation != "process":
+            raise ConfigError(f'{name}: memory_mb needs isolation="process"')
+        self.isolation = isolation
+        self.memory_mb = memory_mb
         self.limits = _limits(name, limits)
         """The limits that are set, as those of `[types.NAME]`."""
         update_wrapper(cast(Any, self), function)
@@ -138,31 +152,29 @@ class JobType(Submittable[P, R]):
         """The module and the function: `company.jobs:weekly`."""
         return f"{self.function.__module__}:{self.function.__qualname__}"
 
-    @property
-    def description(self) -> str:
-        """The docstring."""
-        return inspect.getdoc(self.function) or ""
+    @cached_property
+    def description(self) -> TypeDescription:
+        """What workers publish of the type."""
+        return TypeDescription(
+            name=self.name,
+            place=self.place,
+            description=truncate(inspect.getdoc(self.function) or "", MAX_DESCRIPTION),
+            title=self.title,
+            queue=self.queue,
+            concurrency=self.concurrency,
+            parameters=self.parameters.schema,
+            limits=self.limits,
+            aliases=self.aliases,
+        )
 
     @property
     def is_blocking(self) -> bool:
         """Whether the function runs in a thread."""
         return not inspect.iscoroutinefunction(self.function)
 
-    def defaults(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Return fields of a request with this payload, which it has unless it says otherwise."""
-        fields = {
-            "queue": self.queue,
-            "title": self._filled(self.title, payload),
-            "concurrency_key": self._filled(self.concurrency, payload),
-        }
-        return {key: value for key, value in fields.items() if value}
-
-    def handler(self) -> Handler:
-        """Return the handler for a worker."""
-        return cast(Handler, update_wrapper(partial(_run, self), self.function))
-
-    def _filled(self, template: str | None, payload: Mapping[str, Any]) -> str | None:
-        return None if template is None else self.parameters.fill(template, payload)
+    def handler(self, processes: ProcessRuns | None = None) -> Handler:
+        """Return the handler for a worker; without processes it runs in a thread instead."""
+        return cast(Handler, update_wrapper(partial(_run, self, processes), self.function))
 
 
 class AsyncJobType(JobType[P, R]):
@@ -183,14 +195,21 @@ class BlockingJobType(JobType[P, R]):
         return cast(R, self.function(ctx, *args, **kwargs))
 
 
-async def _run(type: JobType[Any, Any], context: RunContext) -> Outcome:
+async def _run(
+    type: JobType[Any, Any], processes: ProcessRuns | None, context: RunContext
+) -> Outcome:
     """Run the function of a type with the payload of the job."""
     try:
         arguments = type.parameters.arguments(context.job.payload)
     except UsageError as error:
         raise Failure(str(error), code="invalid_payload", declared="PERMANENT") from None
     call = partial(type.function, **arguments)
-    value = await (run_in_thread(context, call) if type.is_blocking else call(context))
+    if type.isolation == "process" and processes is not None:
+        value = await processes.run(context, type.name, arguments, type.memory_mb)
+    elif type.is_blocking:
+        value = await run_in_thread(context, call)
+    else:
+        value = await call(context)
     if isinstance(value, Done | Snooze | Cancel):
         return value
     return Done(type.parameters.results.dump(value))
@@ -248,6 +267,8 @@ def job(
     max_delay: float | None = None,
     multiplier: float | None = None,
     on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None,
+    isolation: Isolation = "thread",
+    memory_mb: int | None = None,
 ) -> Declaration:
     """Declare a job type by its function, which takes a context and the parameters.
 
@@ -255,7 +276,9 @@ def job(
     What it returns is the result; or an outcome: `Done`, `Snooze`, `Cancel`. `title` and
     `concurrency` may have parameters in braces; jobs with the same concurrency key run one at a
     time. Jobs of the `aliases`, former names, run as well. The limits are those of `[types.NAME]`,
-    which override them. Raises ConfigError.
+    which override them. With `isolation="process"` a function that is not async runs in a process
+    of its own, which is killed at its timeout, and may use `memory_mb` megabytes. Raises
+    ConfigError.
     """
     limits = {
         "timeout": timeout,
@@ -273,6 +296,8 @@ def job(
         "queue": queue,
         "concurrency": concurrency,
         "aliases": aliases,
+        "isolation": isolation,
+        "memory_mb": memory_mb,
         "limits": {key: value for key, value in limits.items() if value is not None},
     }
     return Declaration(name, settings)

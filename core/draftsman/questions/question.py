@@ -214,6 +214,14 @@ class Question:
         return "approve" if self.kind is QuestionKind.APPROVAL else "answer"
 
     @property
+    def decisions(self) -> Sequence[str]:
+        """The decisions that an approval takes, as words; none of a question."""
+        if self.kind is not QuestionKind.APPROVAL:
+            return ()
+        changes = (Decision.REQUEST_CHANGES,) if self.takes_changes else ()
+        return [item.replace("_", " ") for item in (Decision.APPROVE, *changes, Decision.DENY)]
+
+    @property
     def takes_changes(self) -> bool:
         """Whether people may request changes instead of a decision."""
         return self.on_changes is not OnChanges.REFUSE

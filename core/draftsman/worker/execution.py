@@ -17,7 +17,6 @@ from draftsman.agent_runs.changes.service import Changes
 from draftsman.costs.service import ModelCalls
 from draftsman.deliveries.service.outbox import Outbox
 from draftsman.errors import DraftsmanError, Failure, LeaseLost, UsageError
-from draftsman.handlers import programming_errors
 from draftsman.handlers.context import (
     RunContext,
     allow_grace,
@@ -27,11 +26,11 @@ from draftsman.handlers.context import (
     used_worker_run,
     worker_run,
 )
+from draftsman.handlers.handler_errors import failure_details, handler_failure
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.worker_run import WorkerRun, wait_for_database
 from draftsman.jobs.control.service.messages import RunMessages
 from draftsman.jobs.requests.service.attachments import Attachments
-from draftsman.jobs.retries import as_failure
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.outcome import (
     Parked,
@@ -42,7 +41,7 @@ from draftsman.jobs.runs.outcome import (
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.service.claim import Claim
-from draftsman.jobs.runs.service.settlement import ERROR_LIMIT, Settlement, stored_error
+from draftsman.jobs.runs.service.settlement import Settlement, stored_error
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.log import redact
 from draftsman.questions.service.asking import Asking
@@ -108,10 +107,6 @@ MAX_INVALID_OUTCOME: Final = 64 * 1024
 FIRST_DELAY: Final = 0.1
 MAX_DELAY: Final = 30.0
 """Seconds between two attempts to store an end that the database refuses: doubled each time."""
-UNREQUESTED_CANCELLATION: Final = (
-    "CancelledError: nobody canceled the run; the handler awaited a task that was canceled, or"
-    " canceled itself"
-)
 _log = logging.getLogger(__name__)
 
 
@@ -297,8 +292,8 @@ class Execution:
         elif isinstance(error, asyncio.CancelledError) and self._stop_reason is not None:
             await self._settle_stopped()
         else:  # also a handler's sys.exit(), which must not end the worker
-            failure = _failure(error, getattr(self._handler, "__module__", ""))
-            if self._context is not None and (text := _details(error, failure)):
+            failure = handler_failure(error, getattr(self._handler, "__module__", ""))
+            if self._context is not None and (text := failure_details(error, failure)):
                 worker_run(self._context).log.write(redact(text))
             if self._stop_reason in (None, "canceled"):  # the job is canceled, with the error
                 await self._end_failed(failure)
@@ -557,33 +552,3 @@ def _has_invalid_values(error: Exception) -> bool:
     if isinstance(error, DraftsmanError) and not isinstance(error, UsageError):
         return error.sqlstate is not None and error.sqlstate.startswith("22")
     return True
-
-
-def _failure(error: BaseException, module: str) -> Failure:
-    """Translate an exception of a handler, even if its text cannot be formatted."""
-    if isinstance(error, Parked):
-        text = "the handler raised Parked, but its run is not waiting for anything"
-        return Failure(text, code="programming_error")
-    if isinstance(error, asyncio.CancelledError):
-        return Failure(UNREQUESTED_CANCELLATION)
-    try:
-        failure = as_failure(error)
-        if (
-            failure is error
-            or (location := programming_errors.find_error_location(error, module)) is None
-        ):
-            return failure
-        suffix = f" ({location})" if location else ""
-        return Failure(f"{failure}{suffix}", code="programming_error")
-    except Exception as nested:
-        return Failure(
-            f"{type(error).__name__} with an unprintable message: {type(nested).__name__}"
-        )
-
-
-def _details(error: BaseException, failure: Failure) -> str | None:
-    """Return the parts of an error that job and run leave out: the traceback, or a long text."""
-    if failure is error:
-        text = str(failure)
-        return text if len(text) > ERROR_LIMIT else None
-    return "".join(traceback.format_exception(error))

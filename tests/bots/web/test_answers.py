@@ -132,6 +132,49 @@ async def test_a_denial_has_a_reason(
     assert '<span class="tag good">approved</span>' in (await dave.get(path)).text
 
 
+async def test_changes_are_requested_with_comments_in_a_form(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.reviewed()
+    dave = await inbox.visit(people.dave)
+    path = f"/questions/{work.name}/1"
+    request = {"decision": "request-changes", "reason": "add a test"}
+    comments = "a.py:3=why?\r\n\r\nb.txt: name it"
+    for wrong, problem in (
+        ("a.py:9=x", "he diff has no line 9 of a.py; its lines of the new version: 1-3"),
+        ("c.py=x", "is not a comment on a changed file"),
+    ):
+        refused = await dave.answer(path, **request, comments=wrong)
+        assert refused.status_code == 422
+        assert problem in refused.text
+        assert wrong in refused.text
+    refused = await dave.answer(path, decision="approve", comments=comments)
+    assert "omments on files are for a request for changes" in refused.text
+    assert (await dave.answer(path, **request, comments=comments)).status_code == 303
+    question = await rt.questions.get(work.number, 1)
+    assert list(map(str, question.comments)) == ["a.py:3: why?", "b.txt: name it"]
+    page = (await dave.get(path)).text
+    assert '">changes requested</span>' in page
+    assert "requests changes: add a test" in page
+    assert "a.py:3: why?" in page
+
+
+async def test_a_form_offers_to_request_changes_where_somebody_makes_them(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    gate = await make.asked(GATE)
+    review = await make.reviewed()
+    dave = await inbox.visit(people.dave)
+    pages = [(await dave.get(f"/questions/{work.name}/1")).text for work in (gate, review)]
+    assert ["Request changes</button>" in page for page in pages] == [False, True]
+    assert ['name="comments"' in page for page in pages] == [False, True]
+    refused = await dave.answer(
+        f"/questions/{gate.name}/1", decision="request-changes", reason="no"
+    )
+    assert "takes no requests for changes" in refused.text
+    assert (await rt.questions.get(gate.number, 1)).status == "open"
+
+
 async def test_two_people_answer_at_once(
     inbox: Inbox, make: Factory, people: People, rt: Runtime, conn: Connection
 ) -> None:

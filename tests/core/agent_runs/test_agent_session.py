@@ -9,6 +9,7 @@ import pytest
 
 from draftsman.agent_runs.session import agent_session
 from draftsman.jobs.job import Job, Status
+from draftsman.questions.question import Decision
 from draftsman.runtime import Runtime
 from draftsman.sandbox.processes import guard
 from draftsman.worker import leader
@@ -388,6 +389,35 @@ say("result", summary="", data={"replies": replies})
         ("approved", "because True", ["carol"]),
         ("denied", "because False", ["carol"]),
     ]
+
+
+async def test_an_approval_that_takes_changes_gives_the_agent_what_to_change(
+    rt: Runtime, make: Factory, people: People, repo: Path
+) -> None:
+    """The agent changes its work and asks again: the first answer is about other work."""
+    code = """
+told = start["answers"].get("live") or {}
+if told.get("outcome") != "approved":
+    open("a.txt", "w").write(repr(told.get("comments")) + told.get("reason", "first"))
+say("checkpoint", data=None)
+say("approve", id="live", key="live", text="Deploy?", on_changes="continue")
+reply = parked(hear())
+say("result", summary=open("a.txt").read(), data={"outcome": reply["outcome"]})
+"""
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", GATE + code):
+        await wait_for_question(rt, number)
+        comments = [{"path": "a.txt", "line": 1, "text": "why?"}]
+        asks: dict[str, Any] = {"reason": "write more", "comments": comments}
+        await make.review(number, Decision.REQUEST_CHANGES, people.carol, **asks)
+        await wait_for_question(rt, number, 2)
+        await make.decide(number, True, people.carol, n=2)
+        result = (await wait_for_end(rt, number)).result or {}
+    assert result["data"]["outcome"] == "approved"
+    assert result["summary"] == f"{comments}write more"
+    assert await rt.messages.of_job(number) == [], "it is the answer to the agent's own question"
+    questions, _ = await rt.questions.of_job(number)
+    assert [item.outcome for item in questions] == ["superseded", "approved"]
 
 
 async def test_a_denied_approval_ends_the_job_with_on_deny_fail(

@@ -161,8 +161,7 @@ async def test_comments_are_on_lines_of_the_diff(
 ) -> None:
     number, _ = await profiled_job(rt, make, tmp_path / "repo", {}, **ASKS)
     cases = {
-        "src/app.py:9=x": "src/app.py:9 is not a line of the diff; lines of src/app.py in the diff:"
-        " 1-2",
+        "src/app.py:9=x": "the diff has no line 9 of src/app.py; its lines of the new version: 1-2",
         "other.py=x": "'other.py=x' is not a comment on a changed file; write FILE:LINE=TEXT or"
         " FILE=TEXT, with one of the files of the diff: b.txt, src/app.py",
         "b.txt": "'b.txt' is not a comment on a changed file; write FILE:LINE=TEXT or FILE=TEXT,"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.processes.host import login
 from draftsman.runtime import Runtime
-from draftsman_testing.factories import Factory
+from draftsman_testing.factories import GATE, PATCH, REVIEW, Factory
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,28 @@ async def test_a_question_is_acknowledged_snoozed_and_delegated(rt: Runtime, mak
     attention = (await rt.acknowledgments.attention([work.number]))[work.number, 1]
     assert (attention.delegated_to, attention.delegated_until) == ("ben", until)
     assert (attention.acknowledged_by, len(attention.snoozed)) == (None, 1)
+
+
+async def test_changes_are_requested(rt: Runtime, make: Factory) -> None:
+    me = replace(rt.policy.people["me"], roles=frozenset({"approver"}))
+    rt.policy.people = {"me": me}
+    rt.policy.self_approval = True
+    client = Client(rt)
+    approvers = {"approvers": ("me",)}
+    review = REVIEW.model_copy(update=approvers)
+    work = await make.running()
+    await rt.changes.store(work.lease, PATCH)
+    await rt.asking.ask(work.lease, review)
+    name = f"{work.name}/1"
+    with pytest.raises(UsageError, match="'x=1' is not a comment on a changed file"):
+        await client.request_changes(name, comments=["x=1"])
+    verdict = await client.request_changes(name, "add a test", comments=["a.py:1=why?"])
+    assert (verdict.accepted, verdict.job_status) == (True, "resumed")
+    with pytest.raises(QuestionClosed, match="changes were already requested"):
+        await client.request_changes(name, "again")
+    gate = await make.asked(GATE.model_copy(update=approvers))
+    with pytest.raises(UsageError, match="takes no requests for changes"):
+        await client.request_changes(f"{gate.name}/1", "no")
 
 
 async def test_delays_are_refused_in_a_line(rt: Runtime, make: Factory) -> None:

@@ -11,7 +11,7 @@ import pytest
 from draftsman import Ask, Cancel, Done, Failure, Outcome, RunContext, Snooze
 from draftsman.errors import AnswerTimeout, NotPermitted, UsageError
 from draftsman.questions.question_spec import Choice
-from draftsman.testing import Clock, Deny, run_handler
+from draftsman.testing import Clock, Deny, Reply, RequestChanges, run_handler
 from tests.support.cases import cases
 
 
@@ -138,6 +138,24 @@ async def test_rules_for_denials_and_expiry_are_followed() -> None:
     assert denied.outcome == Cancel("freeze")
     expired = await run_handler(careful, answers={"go": True, "color": None, "more": None})
     assert expired.outcome == Done({"color": "red", "more": "expired"})
+
+
+async def revising(ctx: RunContext) -> Outcome:
+    """Change the plan until people approve it."""
+    plan = "plan"
+    while True:
+        verdict = await ctx.approve(plan, f"{plan}?", on_deny="continue", on_changes="continue")
+        if verdict.outcome != "changes_requested":
+            return Done({"plan": plan, "approved": verdict.approved})
+        plan += f", {verdict.reason}"
+
+
+async def test_a_handler_makes_requested_changes() -> None:
+    answers: dict[str, Reply] = {"plan": RequestChanges("faster"), "plan, faster": True}
+    result = await run_handler(revising, answers=answers)
+    assert result.outcome == Done({"plan": "plan, faster", "approved": True})
+    with pytest.raises(UsageError, match="D-1/1 takes no requests for changes"):
+        await run_handler(careful, answers={"go": RequestChanges("faster")})
 
 
 @cases("with_lookup", [True, False])

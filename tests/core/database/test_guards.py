@@ -9,7 +9,7 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.runtime import Runtime
-from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, REVIEW, Factory
 from draftsman_testing.people import People
 from tests.support.cases import cases
 from tests.support.raw_jobs import STATE_COLUMNS
@@ -274,6 +274,7 @@ async def test_an_accepted_answer_is_committed_with_its_effect(
         (QUESTION, {"value": "red"}, True),
         (GATE, {"decision": "deny"}, True),
         (GATE, {"decision": "approve"}, True),
+        (REVIEW, {"decision": "request_changes", "reason": "no"}, True),
         (GATE.model_copy(update={"quorum": 2}), {"decision": "approve"}, False),
     ):
         work = await make.asked(item)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,6 +74,11 @@ async def declared_worker(rt: Runtime, **worker: Any) -> AsyncIterator[WorkerPro
     services = wire(with_limits(services.settings, types), rt.db, False)
     async with running_worker(services, handlers_of(types, {}), leader=True) as process:
         yield process
+
+
+async def is_stopping(process: WorkerProcess) -> bool:
+    """Return whether a run of the worker was stopped and goes on."""
+    return any(run.ignores_stop for run in process.worker.running.values())
 
 
 async def test_a_job_is_submitted_by_a_call_and_has_a_typed_result(
@@ -169,9 +175,10 @@ async def test_a_canceled_thread_is_interrupted_at_its_next_call(
             raise
 
     submitted = await slow.with_options(client=client).submit_async()
-    async with declared_worker(rt):
+    async with declared_worker(rt) as process:
         await asyncio.to_thread(started.wait, 30)
         await client.cancel(submitted.number, "no longer needed")
+        await until(partial(is_stopping, process), "the cancellation of the run")
         release.set()
         canceled = await wait_for_status(rt, submitted.number, Status.CANCELED)
     assert canceled.status is Status.CANCELED
@@ -224,11 +231,7 @@ async def test_a_slot_is_kept_until_its_thread_has_ended(rt: Runtime, client: Cl
     async with declared_worker(rt) as process:
         await asyncio.to_thread(started.wait, 30)
         await client.cancel(submitted.number, "no longer needed")
-
-        async def is_stopping() -> bool:
-            return any(run.ignores_stop for run in process.worker.running.values())
-
-        await until(is_stopping, "the cancellation of the run")
+        await until(partial(is_stopping, process), "the cancellation of the run")
         assert len(process.worker.running) == 1
         release.set()
         await wait_for_end(rt, submitted.number)

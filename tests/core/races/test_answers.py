@@ -10,14 +10,14 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.errors import QuestionClosed, Refused
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import AGENT_TYPE, Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.answer import Verdict
-from draftsman.questions.question import QuestionStatus
+from draftsman.questions.question import Decision, QuestionStatus
 from draftsman.questions.response import Response
 from draftsman.questions.store import questions
 from draftsman.runtime import Runtime
-from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, REVIEW, Factory
 from draftsman_testing.people import People
 from tests.support.clock import Clock
 from tests.support.races import FirstSession
@@ -94,6 +94,37 @@ async def test_the_first_of_concurrent_decisions_decides(
     assert (first_answer.result().accepted, two.accepted) == (True, False)
     expected = Status.RESUMED if approved_first else Status.FAILED
     assert (await rt.read_model.job(work.number)).status is expected
+
+
+@pytest.mark.parametrize("is_message", [True, False])
+@pytest.mark.parametrize("approved_first", [True, False])
+async def test_an_approval_and_a_request_for_changes_exclude_each_other(
+    make: Factory,
+    rt: Runtime,
+    first: FirstSession,
+    conn: Connection,
+    people: People,
+    approved_first: bool,
+    is_message: bool,
+) -> None:
+    """A message that arrives after the approval is one like others."""
+    work = await make.asked(REVIEW, type=AGENT_TYPE, title="x")
+    one, two = (first.rt, rt) if approved_first else (rt, first.rt)
+    approval: Any = Factory(one, make.owner).decide(work.number, True, people.carol)
+    changes = Decision.REQUEST_CHANGES
+    request: Any = Factory(two, make.owner).review(work.number, changes, people.dave, reason="no")
+    if is_message:
+        request.close()
+        request = two.messages.send(work.number, make.owner, "no")
+    ahead, behind = (approval, request) if approved_first else (request, approval)
+    async with first.doing(ahead):
+        await first.then(behind, conn)
+    question = await rt.questions.get(work.number, 1)
+    assert question.outcome == ("approved" if approved_first else "changes_requested")
+    _, answers = await rt.questions.of_job(work.number)
+    assert [answer.accepted for answer in answers].count(True) == 1
+    messages = await rt.messages.of_job(work.number)
+    assert [message.text for message in messages] == ["no"] * (is_message or not approved_first)
 
 
 async def test_concurrent_votes_approve_once(make: Factory, rt: Runtime, people: People) -> None:

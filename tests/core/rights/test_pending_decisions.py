@@ -17,7 +17,7 @@ from draftsman.questions.answer import Verdict
 from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.factories import GATE, REVIEW, Factory
 from tests.core.rights.conftest import As
 from tests.support.clock import Clock
 from tests.support.statements import run
@@ -28,10 +28,12 @@ async def test_a_worker_applies_the_decisions_of_people_as_they_are(
 ) -> None:
     gate = (await make.asked(GATE.model_copy(update={"quorum": 2}))).number
     denied, canceled, own = [(await make.asked(GATE)).number for _ in range(3)]
+    sent_back = (await make.asked(REVIEW)).number
     carol, olga, worker = [await as_role(name) for name in ("carol", "olga", "worker")]
     held: list[object] = []
     yes = Decision.APPROVE
-    for number, decision in ((gate, yes), (denied, Decision.DENY), (own, yes)):
+    decided = ((gate, yes), (denied, Decision.DENY), (own, yes))
+    for number, decision in (*decided, (sent_back, Decision.REQUEST_CHANGES)):
         response = Response(source_event_id=f"tui:{number}", decision=decision, reason="r")
         held.append(
             await carol.pending_decisions.answer(number, 1, response, await carol.actor(), 5.0)
@@ -42,7 +44,7 @@ async def test_a_worker_applies_the_decisions_of_people_as_they_are(
         )
     )
     decisions = [item for item in held if isinstance(item, PendingDecision)]
-    assert len(decisions) == 4
+    assert len(decisions) == 5
     assert not await olga.pending_decisions.undo(decisions[0])
     assert await olga.pending_decisions.apply(decisions[0], early=True) is None
     with pytest.raises(Refused, match="permission denied for function undo_decision"):
@@ -67,7 +69,7 @@ async def test_a_worker_applies_the_decisions_of_people_as_they_are(
 
     with pytest.raises(Refused, match="cannot answer as"):
         await forger.db.run_transaction(forge)
-    assert await forger.pending_decisions.apply_due(LeaderTerm()) == 3
+    assert await forger.pending_decisions.apply_due(LeaderTerm()) == 4
     jobs = [await known.read_model.job(number) for number in (gate, denied, canceled, own)]
     assert [job.status for job in jobs] == [
         *(Status.WAITING_FOR_APPROVAL, Status.FAILED, Status.CANCELED, Status.RESUMED)
@@ -75,6 +77,8 @@ async def test_a_worker_applies_the_decisions_of_people_as_they_are(
     events = await known.read_model.job_events(gate)
     assert (events[-1].kind, events[-1].actor) == ("vote_received", decisions[0].actor.name)
     assert jobs[1].last_error == "denied by carol: r"
+    [message] = await known.messages.of_job(sent_back)
+    assert (message.text, message.sender, message.run) == ("r", "carol", None)
     violations = await known.read_model.invariants()
     assert {name: rows for name, rows in violations.items() if rows} == {}
 

@@ -5,9 +5,18 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from draftsman.questions.question import Decision
 from tests.core.stateful.model.people import EVERYBODY, ModelActor
 from tests.core.stateful.model.state import JobRequest, Question
-from tests.core.stateful.rules_people import PeopleRules, deciders, gates, inputs, texts, times
+from tests.core.stateful.rules_people import (
+    PeopleRules,
+    deciders,
+    decisions,
+    gates,
+    inputs,
+    texts,
+    times,
+)
 from tests.core.stateful.rules_runs import ENDS, WRITES, RunRules
 from tests.core.stateful.rules_submission import (
     IntakeRules,
@@ -118,8 +127,8 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         item=gates,
         expires_in=times,
         late=waits,
-        decisions=st.lists(
-            st.tuples(deciders, st.sampled_from([True, True, True, False]), pick),
+        votes=st.lists(
+            st.tuples(deciders, decisions, pick),
             min_size=1,
             max_size=4,
         ),
@@ -130,15 +139,15 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         item: Question,
         expires_in: float | None,
         late: float,
-        decisions: list[tuple[ModelActor, bool, int]],
+        votes: list[tuple[ModelActor, Decision, int]],
         session: int,
     ) -> None:
         """A run waits for an approval, people decide in time or too late, and a sweep runs."""
         self.ask(0, False, item, expires_in, session)
         self.time_passes(late)
-        for actor, yes, event in decisions:
+        for actor, decision, event in votes:
             if self.model.asked():
-                self.decide(0, False, yes, actor, event, session)
+                self.decide(0, False, decision, actor, event, session)
         self.sweep("expire", 0, session, False)
 
     @initialize(beginnings=st.lists(begun, min_size=2, max_size=5), actor=invokers, worker=sessions)

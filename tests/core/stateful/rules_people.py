@@ -9,6 +9,7 @@ from hypothesis.stateful import precondition, rule
 
 from draftsman.errors import LeaseLost
 from draftsman.questions.answer import Verdict
+from draftsman.questions.question import Decision
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
@@ -35,11 +36,15 @@ gates = st.builds(
     quorum=st.sampled_from([1, 1, 2, 2, 3]),
     on_expire=st.sampled_from(["expire", "escalate"]),
     on_deny=st.sampled_from(["fail", "continue"]),
+    on_changes=st.sampled_from(["refuse", "continue", "tell", "tell"]),
     text=st.sampled_from(["Deploy?", "Deploy now?"]),
 ).filter(reachable)
 """Others are refused when they are asked: `test_approvals.py`."""
 deciders = st.sampled_from([who for who in EVERYBODY if who.has("approver")])
 texts = st.sampled_from(["red", "BLUE", "2", "green", ""])
+decisions = st.sampled_from(
+    [Decision.APPROVE, Decision.APPROVE, Decision.APPROVE, Decision.DENY, Decision.REQUEST_CHANGES]
+)
 SOON = 8
 """Clicks and messages of an example: few, so that some are repeated."""
 
@@ -86,18 +91,18 @@ class PeopleRules(Driver):
     @rule(
         n=pick,
         closed=seldom,
-        yes=st.sampled_from([True, True, False]),
+        decision=decisions,
         actor=deciders,
         event=st.integers(0, SOON),
         session=sessions,
     )
     def decide(
-        self, n: int, closed: bool, yes: bool, actor: ModelActor, event: int, session: int
+        self, n: int, closed: bool, decision: Decision, actor: ModelActor, event: int, session: int
     ) -> None:
         questions = self._questions("approval")
         questions = self._questions("") if closed or not questions else questions
         place, number = questions[-1 - n % len(questions)]
-        self.respond(place, number, {"decision": yes}, actor, event, session)
+        self.respond(place, number, _decided(decision), actor, event, session)
 
     @precondition(lambda self: self._questions("approval"))
     @rule(n=pick, actor=deciders, session=sessions)
@@ -115,8 +120,10 @@ class PeopleRules(Driver):
         self.secrets += [secret] if secret else []
 
     @precondition(lambda self: self.secrets and self._questions("approval"))
-    @rule(n=pick, m=pick, actor=deciders, yes=st.booleans(), event=st.integers(0, SOON))
-    def decide_by_token(self, n: int, m: int, actor: ModelActor, yes: bool, event: int) -> None:
+    @rule(n=pick, m=pick, actor=deciders, decision=decisions, event=st.integers(0, SOON))
+    def decide_by_token(
+        self, n: int, m: int, actor: ModelActor, decision: Decision, event: int
+    ) -> None:
         """A token decides its approval once, and only when its approver uses it."""
         token = len(self.secrets) - 1 - n % len(self.secrets)
         minted = self.model.tokens[token]
@@ -124,7 +131,7 @@ class PeopleRules(Driver):
         place, number = (
             (minted.job, minted.question) if m % 4 else questions[-1 - m % len(questions)]
         )
-        self.respond(place, number, {"decision": yes}, actor, event, 0, token)
+        self.respond(place, number, _decided(decision), actor, event, 0, token)
 
     @precondition(lambda self: self._questions(""))
     @rule(n=pick, seconds=times, actor=people, session=sessions)
@@ -207,10 +214,17 @@ async def _ask(rt: Runtime, work: Any, item: Question, expires_in: float | None)
         fields["default"] = "blue" if item.on_expire == "default" else None
     else:
         fields |= {"approvers": item.approvers, "quorum": item.quorum, "on_deny": item.on_deny}
+        fields["on_changes"] = item.on_changes
     try:
         return await rt.asking.ask(work.lease, QuestionSpec(**fields))
     except LeaseLost:
         return "lost"
+
+
+def _decided(decision: Decision) -> dict[str, Any]:
+    """Return the fields of a response with a decision."""
+    asks = {"reason": "why?"} if decision is Decision.REQUEST_CHANGES else {}
+    return {"decision": decision, **asks}
 
 
 def _verdict(verdict: Verdict) -> tuple[bool, bool, bool, str]:

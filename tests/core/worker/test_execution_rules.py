@@ -19,7 +19,7 @@ from draftsman.errors import (
     Refused,
     UsageError,
 )
-from draftsman.handlers import programming_errors
+from draftsman.handlers import handler_errors
 from draftsman.handlers.context import RunContext
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done, Outcome, Parked
@@ -502,18 +502,18 @@ def test_a_group_is_a_pause_if_all_of_its_exceptions_are() -> None:
 
 def test_a_programming_error_without_a_place_names_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for place, text in (("", "ValueError: x"), ("jobs.py:7", "ValueError: x (jobs.py:7)")):
-        monkeypatch.setattr(
-            programming_errors, "find_error_location", lambda *_, found=place: found
-        )
-        failure = module._failure(ValueError("x"), "jobs")
+        monkeypatch.setattr(handler_errors, "find_error_location", lambda *_, found=place: found)
+        failure = handler_errors.handler_failure(ValueError("x"), "jobs")
         assert (str(failure), failure.code) == (text, "programming_error")
 
 
 def test_the_log_has_the_whole_text_of_a_failure_that_the_job_cuts() -> None:
     for length, details in ((ERROR_LIMIT, None), (ERROR_LIMIT + 1, True)):
         failure = Failure("x" * length)
-        assert module._details(failure, failure) == (str(failure) if details else None)
-    assert "ValueError: x" in (module._details(ValueError("x"), Failure("x")) or "")
+        assert handler_errors.failure_details(failure, failure) == (
+            str(failure) if details else None
+        )
+    assert "ValueError: x" in (handler_errors.failure_details(ValueError("x"), Failure("x")) or "")
 
 
 def test_a_handler_that_is_an_object_is_named_by_its_class() -> None:

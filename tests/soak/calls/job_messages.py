@@ -19,7 +19,7 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: control.send_message(conn, MIDDLE, ANNA, "new", "a text")
     ),
     "control.message_of_event": Call(
-        lambda conn: control.message_of_event(conn, ANNA, "new"),
+        lambda conn: control.message_of_event(conn, NEWEST, ANNA, "new", "a text")
     ),
     "control.messages_of_job": Call(lambda conn: control.messages_of_job(conn, MIDDLE)),
     "control.messages_of_job: none": Call(lambda conn: control.messages_of_job(conn, MISSING)),

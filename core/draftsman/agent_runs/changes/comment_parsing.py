@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from draftsman.agent_runs.changes.diff import numbered_lines
@@ -33,11 +34,10 @@ class ShownLines:
             for index, (line, (kind, _, _)) in enumerate(zip(lines, numbered, strict=True))
             if not kind and line.startswith("diff --git ")
         ]
+        sections = pairwise([*starts, len(lines)])
         self.files: Mapping[str, list[int]] = {
-            file.path: [new for kind, _, new in numbered[start:end] if kind in "+ " and kind]
-            for file, start, end in zip(
-                patch_files(patch), starts, [*starts[1:], len(lines)], strict=True
-            )
+            file.path: [new for kind, _, new in numbered[start:end] if kind in ("+", " ")]
+            for file, (start, end) in zip(patch_files(patch), sections, strict=True)
         }
         self._longest_first = sorted(self.files, key=len, reverse=True)
 
@@ -54,7 +54,7 @@ class ShownLines:
                 continue
             line = None if match["line"] is None else int(match["line"])
             if line is not None and line not in self.files[path]:
-                raise UsageError(f"{path}:{line} is not a line of the diff; {self._allowed(path)}")
+                raise UsageError(f"the diff has no line {line} of {path}; {self._allowed(path)}")
             return ReviewComment(path, match["text"], line)
         return None
 
@@ -72,7 +72,7 @@ class ShownLines:
         if not ranges:
             return f"comment on the file: {path}=TEXT"
         more = f" and {len(ranges) - MAX_NAMED} more" if len(ranges) > MAX_NAMED else ""
-        return f"lines of {path} in the diff: {', '.join(ranges[:MAX_NAMED])}{more}"
+        return f"its lines of the new version: {', '.join(ranges[:MAX_NAMED])}{more}"
 
 
 def read_comments(lines: Sequence[str], patch: str) -> list[ReviewComment]:

@@ -90,9 +90,13 @@ async def replacement(conn: Connection, job: int) -> Replacement | None:
 # Messages of people to jobs.
 
 
+Sent = tuple[int, int | None, bool, bool]
+"""The job and the number of a message, whether it is new, and whether it has the text."""
+
+
 async def send_message(
     conn: Connection, job: int, actor: Actor, event: str, text: str
-) -> tuple[int, int | None, bool, bool] | None:
+) -> Sent | None:
     """Store a message; return its job and number, whether it is new, and whether it has this text.
 
     None if the job has finished; no number if it has the maximum of messages.
@@ -113,11 +117,16 @@ async def send_message(
     return stored_job, ordinal, is_new, is_equal
 
 
-async def message_of_event(conn: Connection, actor: Actor, event: str) -> int | None:
-    """Return the number of the message of an event of a channel; None without one."""
-    params = {"source": actor.channel, "event": event}
-    number: int | None = await scalar(conn, _Q["message_of_event"], params)
-    return number
+async def message_of_event(
+    conn: Connection, job: int, actor: Actor, event: str, text: str
+) -> Sent | None:
+    """Return the message of an event, as `send_message`; None without one.
+
+    That of an event that requested changes of an approval is the message that its agent is told.
+    """
+    params = {"job": job, "source": actor.channel, "event": event, "text": text}
+    records = await rows(conn, _Q["message_of_event"], params)
+    return (job, records[0][0], False, records[0][1]) if records else None
 
 
 async def messages_of_job(conn: Connection, job: int) -> list[JobMessage]:

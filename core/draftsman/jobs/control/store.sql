@@ -103,9 +103,16 @@ SELECT message_job, message, is_new, is_equal FROM draftsman.send_message(
     %(job)s::bigint, %(source)s::draftsman.channel, %(sender_id)s::text, %(display_name)s::text,
     %(sender)s::text, %(event)s::text, %(text)s::text)
 
+-- The message of an event: of one that requested changes of an approval, that which its agent is told.
 -- name: message_of_event
-SELECT ordinal FROM draftsman.job_messages
- WHERE source = %(source)s::draftsman.channel AND source_event_id = %(event)s
+SELECT m.ordinal, m.text = %(text)s
+  FROM draftsman.job_messages m
+ WHERE m.job = %(job)s AND m.source = %(source)s::draftsman.channel
+   AND m.source_event_id IN (
+       SELECT %(event)s
+        UNION ALL
+       SELECT format('review:%%s:%%s', a.job, a.question) FROM draftsman.job_answers a
+        WHERE a.job = %(job)s AND a.source_event_id = %(event)s AND a.accepted)
 
 -- name: messages_of_job
 SELECT job, ordinal, source, sender, sender_display_name, text, run, created_at, delivered_at

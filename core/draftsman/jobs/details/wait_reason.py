@@ -254,7 +254,8 @@ def _waiting_for_answer(question: Question) -> tuple[str, tuple[str | CommandHin
     else:
         people = f" from {names}" if names else ""
     until = f"; expires {format_time(question.expires_at)}" if question.expires_at else ""
-    verb = "approve or deny" if approval else "answer"
+    *decisions, last = question.decisions or ("answer",)
+    verb = f"{', '.join(decisions)} or {last}" if decisions else last
     needs = f"{'approval' if approval else 'an answer'}{people}"
     text = f"{question.name} needs {needs}: {question.text}"
     command = _command(question.verb, question.name)

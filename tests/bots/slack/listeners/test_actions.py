@@ -10,7 +10,7 @@ from draftsman.questions.response import Response
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import actions, button
 from draftsman_bots.slack.home import modal_views
-from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.factories import GATE, REVIEW, Factory
 from draftsman_testing.people import People
 from draftsman_testing.slack import Fault, error
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MALLORY, SlackBotHarness
@@ -130,6 +130,21 @@ async def test_second_click_after_a_decision_shows_the_recorded_answer(
     await bench.slack.press(DAVE, bench.general, ts, ids.APPROVE)
     assert "was already approved by carol" in (await bench.ephemeral_texts(DAVE))[0]
     assert await bench.answer(gate) == ("approved", ("carol",))
+
+
+async def test_changes_are_requested_in_a_modal(bench: SlackBotHarness) -> None:
+    question, _, ts = await bench.shown(REVIEW)
+    await bench.slack.press(CAROL, bench.general, ts, ids.REQUEST_CHANGES)
+    await bench.ctx.background.idle()
+    (view,) = bench.slack.views(CAROL)
+    title = f"Request changes {question.name}"[:24]
+    assert (view["title"]["text"], view["submit"]["text"]) == (title, "Request changes")
+    await bench.slack.submit(CAROL, view["id"], {modal_views.TEXT: " "})
+    assert list(bench.slack.views(CAROL)[0]["errors"].values()) == ["Say what to change."]
+    await bench.slack.submit(CAROL, view["id"], {modal_views.TEXT: "use the v2 API"})
+    assert await bench.answer(question) == ("changes_requested", ("carol",))
+    [message] = await bench.rt.messages.of_job(question.job)
+    assert (message.text, message.sender) == ("use the v2 API", "carol")
 
 
 async def test_stale_or_forged_button_is_removed(bench: SlackBotHarness) -> None:

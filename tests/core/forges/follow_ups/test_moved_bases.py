@@ -17,6 +17,7 @@ from draftsman_testing.forges.world import ForgeWorld
 from tests.core.forges.follow_ups.followed_forge import FollowedForge
 from tests.core.worker.agent_jobs import agent_worker, commit_file, git, submit_agent_job
 from tests.core.worker.workers import last_event, wait_for_end, wait_for_question
+from tests.support.slow import slow_except
 
 S = Status
 CODE = """
@@ -29,6 +30,7 @@ hear()
 texts = [item["text"] for item in start["messages"]]
 say("result", summary=f"turn {turn}", data={"texts": texts, "base": start["base_sha"]})
 """
+KINDS = ("github", "gitlab", "gitea")
 POLICY: dict[str, Any] = {
     "deny_files_over": 2,
     "paths": [{"path": "main*.txt", "effect": "deny"}, {"path": "asked.txt", "effect": "ask"}],
@@ -107,7 +109,9 @@ def rebase(world: ForgeWorld, branch: str) -> str:
     return base
 
 
-@pytest.mark.parametrize("move", [update_branch, merge_by_hand, rebase])
+@pytest.mark.parametrize(
+    "move", slow_except([update_branch], [update_branch, merge_by_hand, rebase])
+)
 async def test_only_its_own_changes_are_the_work_of_a_follow_up(
     forge: FollowedForge, make: Factory, move: Any
 ) -> None:
@@ -175,6 +179,7 @@ async def test_a_follow_up_has_the_base_that_its_pull_request_has_now(
     assert family.pull.base == "release"
 
 
+@pytest.mark.parametrize("forge", slow_except(["github"], KINDS), indirect=True)
 async def test_a_failure_of_a_persons_commit_starts_a_follow_up_from_it(
     forge: FollowedForge, make: Factory
 ) -> None:
@@ -185,7 +190,8 @@ async def test_a_failure_of_a_persons_commit_starts_a_follow_up_from_it(
         first = world.head(branch) or ""
         pushed = commit_file(world.repository, first, "b.txt", "theirs\n")
         world.push(branch, pushed)
-        world.checks.append({"name": "tests", "state": "canceled", "commit": pushed})
+        no_result = "warning" if forge.site.fake.kind == "gitea" else "canceled"
+        world.checks.append({"name": "tests", "state": no_result, "commit": pushed})
         world.checks.append({"name": "lint", "state": "failed", "commit": first})
         await forge.step()
         assert await forge.jobs(number) == [number]
@@ -212,3 +218,38 @@ async def test_a_failure_of_a_persons_commit_starts_a_follow_up_from_it(
     assert any(f"The check tests failed on {later[:12]}" in text for text in texts)
     log = git("log", "--format=%H", world.head(branch) or "", cwd=world.repository).split()
     assert log[1:4] == [later, pushed, first]
+
+
+@pytest.mark.parametrize("name", ["b.txt", "asked.txt"])
+async def test_the_retry_of_a_follow_up_has_what_a_person_pushed_meanwhile(
+    forge: FollowedForge, make: Factory, name: str
+) -> None:
+    """On top of it is the work of the first attempt, unless they conflict."""
+    world = forge.site.fake.world
+    async with worker(forge):
+        number, branch = await published(forge, make, deny_files_over=3)
+        world.talk.comment(1, "ben", "/draftsman count on")
+        await forge.step()
+        follow_up = (await forge.jobs(number))[1]
+        await wait_for_question(forge.rt, follow_up)
+        pushed = commit_file(world.repository, world.head(branch) or "", name, "theirs\n")
+        world.push(branch, pushed)
+        await make.decide(follow_up, True, make.owner)
+        failed = await wait_for_end(forge.rt, follow_up)
+        retry = (await forge.rt.job_control.retry(follow_up, make.owner)).number
+        if name == "b.txt":
+            await wait_for_question(forge.rt, retry)
+            await make.decide(retry, True, make.owner)
+        job = await wait_for_end(forge.rt, retry)
+    assert (failed.status, failed.error_class) == (S.FAILED, "PERMANENT")
+    head = world.head(branch) or ""
+    if name != "b.txt":
+        assert (job.status, head) == (S.FAILED, pushed)
+        assert f"conflict with the work in {name}; retry with --fresh" in (job.last_error or "")
+        return
+    assert job.status is S.COMPLETED, job.last_error
+    assert (job.result or {})["summary"] == "turn 3", "the agent's session"
+    assert git("log", "-1", "--format=%P", head, cwd=world.repository) == pushed
+    assert git("show", f"{head}:b.txt", cwd=world.repository) == "theirs"
+    lines = git("show", f"{head}:a.txt", cwd=world.repository).splitlines()
+    assert lines == ["one", "turn 1", "turn 2", "turn 3"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from draftsman.questions.question import Decision
 from tests.core.stateful.model.people import ModelActor, named
 from tests.core.stateful.model.runs import RunModel
 from tests.core.stateful.model.state import TERMINAL, Job, Question, RecordedAnswer, Refusal, Token
@@ -20,7 +21,8 @@ class QuestionModel(RunModel):
             self.end(job, "canceled", "canceled")
             return None
         for old in job.questions:
-            if old.key == item.key and old.status in ("answered", "expired"):
+            is_told = old.on_changes == "tell" and old.outcome == "changes_requested"
+            if old.key == item.key and old.status in ("answered", "expired") and not is_told:
                 old.status = "superseded"
                 old.outcome = "superseded"
         expires = None if expires_in is None else self.now + expires_in
@@ -53,16 +55,17 @@ class QuestionModel(RunModel):
         place: int,
         number: int,
         event: str,
-        yes: bool,
+        decision: Decision,
         actor: ModelActor,
         token: int | None = None,
     ) -> Verdict:
-        """Take an approval or a denial, with a token or without."""
+        """Take an approval, a denial or a request for changes, with a token or without."""
         job = self.jobs[place]
         item = self.jobs[place].questions[number - 1]
         if (before := _seen(job, number, event)) is not None:
             return before.accepted, item.status != "open", True, job.status
-        if item.kind == "input":
+        is_request = decision is Decision.REQUEST_CHANGES
+        if item.kind == "input" or (is_request and item.on_changes == "refuse"):
             raise Refusal("UsageError")
         allowed = actor.decides(item.approvers, job.invoker)
         voter = actor.voter
@@ -77,13 +80,14 @@ class QuestionModel(RunModel):
             if answer.question == number and answer.accepted
         ]
         answer = RecordedAnswer(number, event, voter, allowed)
-        if not self._keep(job, item, answer, is_repeated=yes and voter in votes):
+        is_repeated = decision is Decision.APPROVE and voter in votes
+        if not self._keep(job, item, answer, is_repeated=is_repeated):
             return False, item.status != "open", False, job.status
         if minted is not None:
             minted.used = True
             job.job_events.append("token_redeemed")
-        if not yes:
-            self._resolve(job, item, answer, "denied", (voter,))
+        if decision is not Decision.APPROVE:
+            self._resolve(job, item, answer, decision.outcome, (voter,))
         elif len(votes) + 1 >= item.quorum:
             self._resolve(job, item, answer, "approved", (*votes, voter))
         else:
@@ -175,6 +179,8 @@ class QuestionModel(RunModel):
         item.outcome = outcome
         item.by = by
         job.job_events.append("answer_received")
+        if outcome == "changes_requested" and item.on_changes == "tell":
+            job.job_events.append("message_sent")
         if outcome == "denied" and item.on_deny == "fail":
             job.error = "DENIED"
             job.move("failed")

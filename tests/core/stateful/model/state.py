@@ -79,6 +79,7 @@ class Question:
     freeform: bool = False
     on_expire: str = "expire"
     on_deny: str = "fail"
+    on_changes: str = "refuse"
     text: str = ""
     asked: float = 0.0
     since: float = 0.0

@@ -148,6 +148,61 @@ async def test_an_approval_needs_its_quorum_of_people(as_: As, make: Factory) ->
     (await as_("carol")("deny", name)).refused(4, "your approval is already recorded")
 
 
+async def test_changes_are_requested_with_comments(as_: As, make: Factory, rt: Runtime) -> None:
+    work = await make.reviewed()
+    name = f"{work.name}/1"
+    carol = as_("carol")
+    shown = (await carol("questions", name)).out
+    assert f"draftsman request-changes {name} TEXT" in shown
+    why = (await carol("why", work.name)).out
+    assert f"to approve, request changes or deny: draftsman approve {name}" in why
+    (await as_("ben")("request-changes", name, "no")).refused(1, "may not approve")
+    (await carol("request-changes", name)).refused(2, "needs a text or a comment: what to change")
+    comment = ("--comment", "a.py:9=x")
+    (await carol("request-changes", name, *comment)).refused(2, "the diff has no line 9 of a.py")
+    comments = ("--comment", "a.py:2=why=2?", "--comment", "b.txt=name it")
+    done = await carol("request-changes", name, "add a test", *comments, "--json")
+    by_line = {"path": "a.py", "line": 2, "text": "why=2?"}
+    assert done.json["resolution"] == {
+        "outcome": "changes_requested",
+        "via": "person",
+        "by": ["carol"],
+        "reason": "add a test",
+        "comments": [by_line, {"path": "b.txt", "text": "name it"}],
+    }
+    (await as_("dave")("request-changes", name, "more")).refused(
+        4, f"{name}: changes were already requested by carol"
+    )
+    (await as_("dave")("approve", name)).refused(4, "changes were already requested by carol")
+    shown = (await carol("show", work.name)).out
+    assert "changes were requested by carol: add a test" in shown
+    [message] = await rt.messages.of_job(work.number)
+    assert message.text == "add a test\n\na.py:2: why=2?\nb.txt: name it"
+
+
+async def test_changes_are_requested_by_the_lines_of_a_file(
+    as_: As, make: Factory, rt: Runtime
+) -> None:
+    """Each line that begins with a changed file is a comment; the others are the text."""
+    work = await make.reviewed()
+    text = "Two things\na.py:3: return it\nb.txt=why?\nc.py: is not there\na.py is fine"
+    done = await as_("carol")("request-changes", f"{work.name}/1", "-", stdin=text)
+    assert done.out == f"{work.name}/1 changes requested; job resumed\n"
+    question = await rt.questions.get(work.number, 1)
+    assert list(map(str, question.comments)) == ["a.py:3: return it", "b.txt: why?"]
+    reason = (question.resolution or {})["reason"]
+    assert reason == "Two things\nc.py: is not there\na.py is fine"
+
+
+async def test_a_token_requests_changes_in_the_name_of_its_approver(as_: As, make: Factory) -> None:
+    work = await make.reviewed()
+    name = f"{work.name}/1"
+    token = (await as_("carol")("approve", name, "--mint-token", "carol")).out.strip()
+    (await as_("dave")("request-changes", name, "x", "--token", token)).refused(1, "only the")
+    done = await as_("carol")("request-changes", name, "x", "--token", token)
+    assert done.out == f"{name} changes requested; job resumed\n"
+
+
 async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> None:
     work = await make.asked(GATE)
     (await as_("carol")("answer", f"{work.name}/1", "approve")).refused(2, "approve|deny")

@@ -63,6 +63,59 @@ async def test_comments_on_the_diff_of_an_approval_are_recorded_with_the_reason(
     assert (resolution["outcome"], resolution["reason"]) == ("denied", reason)
 
 
+async def test_changes_are_requested_with_the_comments_on_the_diff(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    """A removed line is none of the new version: its comment is one on the file."""
+    await make.reviewed(TEXT.encode())
+    async with open_dashboard(
+        rt, people.on(Source.TUI, "carol"), view="inbox", size=(140, 40)
+    ) as seen:
+        await seen.rows("D-1/1")
+        await seen.press("W")
+        await seen.see("w: request changes", "or what to change")
+        assert "y: approve" not in seen.text
+        await seen.press("y", "n")
+        await seen.press("w")
+        await seen.see("enter: done, then y, w or n")
+        await seen.type("not yet")
+        await seen.press("enter")
+        await seen.press("right_curly_bracket", "right_curly_bracket", "j", "m")
+        await seen.type("keep it")
+        await seen.press("enter", "right_square_bracket", "j", "j", "m")
+        await seen.type("which dialect?")
+        await seen.press("enter", "w")
+        await seen.dialog("MainScreen")
+    question = await rt.questions.get(1, 1)
+    assert (question.resolution or {})["reason"] == "not yet"
+    assert list(map(str, question.comments)) == [
+        "src/app/main.py: removed line 40: keep it",
+        "src/app/new.sql:1: which dialect?",
+    ]
+
+
+async def test_changes_are_requested_of_several_approvals_only_if_all_take_them(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    await make.reviewed()
+    await make.reviewed()
+    await make.asked(GATE)
+    carol = people.on(Source.TUI, "carol")
+    async with open_dashboard(rt, carol, view="inbox", size=(140, 40)) as seen:
+        await seen.rows("D-1/1", "D-2/1", "D-3/1")
+        await seen.press("G", "W")
+        await seen.wait_for_toast("D-3/1 takes no requests for changes")
+        await seen.press("g", "space", "space", "a")
+        await seen.see("1  approve all 2", "2  request changes of all 2", "3  deny all 2")
+        await seen.press("2")
+        await seen.see("What should change in 2 requests?")
+        await seen.type("add a test")
+        await seen.press("enter")
+        await seen.wait_for_toast("changes requested")
+    outcomes = [(await rt.questions.get(number, 1)).outcome for number in (1, 2, 3)]
+    assert outcomes == ["changes_requested", "changes_requested", "open"]
+
+
 async def test_a_low_screen_gives_its_rows_to_the_diff(
     make: Factory, rt: Runtime, people: People
 ) -> None:

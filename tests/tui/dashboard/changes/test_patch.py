@@ -10,6 +10,7 @@ from draftsman_tui.dashboard.changes.patch import (
     PatchRows,
     find_line,
     next_hunk,
+    review_comments,
     review_text,
 )
 
@@ -114,6 +115,11 @@ def test_comments_and_accepted_files_are_the_text_of_an_answer() -> None:
         "logo.png: smaller, please\naccepted: src/app/main.py"
     )
     assert review_text(patch, {}, [0]) == ""
+    assert review_comments(patch, comments) == [
+        "src/app/main.py=removed line 40: keep it",
+        "src/app/new.sql:1=which dialect?",
+        "logo.png=smaller, please",
+    ]
 
 
 def test_the_tree_has_folders_counts_and_accepted_files() -> None:

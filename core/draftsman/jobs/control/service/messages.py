@@ -69,9 +69,10 @@ class JobMessages:
         async def work(conn: Connection) -> SentMessage:
             locked, review = await self._lock(conn, job, actor)
             name = job_name(job)
-            if review is not None:
+            sent = await store.message_of_event(conn, job, actor, event, text)
+            if sent is None and review is not None:
                 return await self._request_changes(conn, review, actor, event, text, attachments)
-            sent = await store.send_message(conn, job, actor, event, text)
+            sent = sent or await store.send_message(conn, job, actor, event, text)
             if sent is None:
                 url = await forges.request(conn, job, actor, event, text)
                 if url is None:
@@ -138,22 +139,18 @@ class JobMessages:
         text: str,
         attachments: Sequence[FileRef],
     ) -> SentMessage:
-        """Request changes of the work of an approval, whose agent gets the text; once an event."""
+        """Request changes of the work of an approval, whose agent gets the text."""
         job = review.job
-        created = await store.message_of_event(conn, actor, event) is None
-        if created:
-            decision = Decision.REQUEST_CHANGES
-            response = build_response(event, review.name, decision=decision, reason=text)
-            verdict = await self._questions.record(conn, job, review.ordinal, response, actor)
-            if not verdict.accepted:
-                raise Refused(verdict.reason or "the message was not sent", subject=review.name)
-        message = await store.message_of_event(conn, actor, event)
-        assert message is not None  # noqa: S101 - the database tells the agent
-        if created and attachments:
+        decision = Decision.REQUEST_CHANGES
+        response = build_response(event, review.name, decision=decision, reason=text)
+        verdict = await self._questions.record(conn, job, review.ordinal, response, actor)
+        sent = await store.message_of_event(conn, job, actor, event, text)
+        message = None if sent is None else sent[1]
+        if message is None:
+            raise Refused(verdict.reason or f"{review.name} does not accept this message")
+        if attachments:
             await files.add(conn, job, actor, attachments, message)
-        return SentMessage(
-            job, message, Status.RESUMED, created, review=review.name if created else None
-        )
+        return SentMessage(job, message, Status.RESUMED, created=True, review=review.name)
 
     of_job = on_connection(store.messages_of_job)
 

@@ -16,12 +16,14 @@ from draftsman.people.policy import Policy
 from draftsman.questions.answer import Answer
 from draftsman.questions.question import (
     MEANINGS,
+    Decision,
     OnExpire,
     OpenQuestion,
     Question,
     QuestionKind,
     QuestionStatus,
 )
+from draftsman.questions.review_comment import comments_of, request_text
 from draftsman.questions.rights import responders_text
 
 CONTEXT_LINES: Final = 12
@@ -179,13 +181,21 @@ def _answers(question: Question, details: JobDetails, reader: Reader) -> Iterato
         yield _answer(question, answer, reader)
 
 
+_VERBS: Final[dict[str, str]] = {
+    Decision.APPROVE: "approves",
+    Decision.DENY: "denies",
+    Decision.REQUEST_CHANGES: "requests changes",
+}
+
+
 def _answer(question: Question, answer: Answer, reader: Reader) -> Line:
     shown = answer.responder_display_name or answer.voter
     person = answer.voter.rpartition(":")[2]
     voter = shown if person.casefold() in shown.casefold() else f"{shown}, as {person}"
     value = answer.payload.get("decision") or question.answer_text(answer.payload)
-    verb = {"approve": "approves", "deny": "denies"}.get(str(value), f"answers {value}")
-    reason = f": {answer.payload['reason']}" if answer.payload.get("reason") else ""
+    verb = _VERBS.get(str(value), f"answers {value}")
+    said = request_text(answer.payload.get("reason") or "", comments_of(answer.payload))
+    reason = f": {said}" if said else ""
     who = f"{flat(f'{voter} ({answer.source})')} "
     text = flat(f"{verb}{reason}")
     when: Line = (faint(", "), reader.ago(answer.created_at, Meaning.NEUTRAL))

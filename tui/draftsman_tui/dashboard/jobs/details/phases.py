@@ -17,6 +17,7 @@ from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.people.spans import actor_spans, spans_text
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
+from draftsman.text import humanize
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from draftsman_tui.dashboard.widgets.column_layout import fit
 
@@ -111,7 +112,8 @@ def _closed_at(question: Question, end: datetime) -> datetime:
 def _outcome(question: Question) -> str:
     """Return the result of a question, with its people: `answered by ben`."""
     people = spans_text(actor_spans((question.resolution or {}).get("by", ())))
-    return f"{question.outcome} by {people}" if people else question.outcome
+    outcome = humanize(question.outcome)
+    return f"{outcome} by {people}" if people else outcome
 
 
 def bar(phases: Sequence[Phase], width: int) -> Row:

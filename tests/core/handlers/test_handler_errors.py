@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from draftsman import Choice, Done, Outcome, RunContext
-from draftsman.handlers import programming_errors
+from draftsman.handlers import handler_errors
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
@@ -73,9 +73,7 @@ def raised(call: Callable[[], object]) -> Exception:
 def test_an_error_of_the_handlers_own_code_is_a_programming_error(
     call: Callable[[], object],
 ) -> None:
-    assert (programming_errors.find_error_location(raised(call), __name__) or "").startswith(
-        f"{HERE}:"
-    )
+    assert (handler_errors.find_error_location(raised(call), __name__) or "").startswith(f"{HERE}:")
 
 
 @cases(
@@ -90,44 +88,37 @@ def test_an_error_of_the_handlers_own_code_is_a_programming_error(
     ],
 )
 def test_an_error_that_data_may_cause_is_no_programming_error(call: Callable[[], object]) -> None:
-    assert programming_errors.find_error_location(raised(call), __name__) is None
+    assert handler_errors.find_error_location(raised(call), __name__) is None
 
 
 def test_an_assertion_error_is_no_programming_error() -> None:
     def check() -> None:
         assert not HERE
 
-    assert programming_errors.find_error_location(raised(check), __name__) is None
+    assert handler_errors.find_error_location(raised(check), __name__) is None
 
 
 def test_an_error_inside_a_library_is_no_programming_error(library: Any) -> None:
     error = raised(lambda: library.parse("[]"))  # list indices must be integers
     assert isinstance(error, TypeError)
-    assert programming_errors.find_error_location(error, __name__) is None
-    assert (
-        programming_errors.find_error_location(error, "some_library.handlers")
-        == "some_library.py:3"
-    )
-    assert (
-        programming_errors.find_error_location(raised(lambda: library.parse(5)), __name__) is None
-    )
+    assert handler_errors.find_error_location(error, __name__) is None
+    assert handler_errors.find_error_location(error, "some_library.handlers") == "some_library.py:3"
+    assert handler_errors.find_error_location(raised(lambda: library.parse(5)), __name__) is None
 
 
 @pytest.mark.usefixtures("library")
 def test_a_syntax_error_is_a_programming_error_in_any_file() -> None:
     error = raised(lambda: importlib.import_module("some_broken"))
-    assert (programming_errors.find_error_location(error, __name__) or "").startswith(f"{HERE}:")
+    assert (handler_errors.find_error_location(error, __name__) or "").startswith(f"{HERE}:")
 
 
 def test_a_group_is_a_programming_error_if_each_of_its_errors_is() -> None:
     wrong = raised(lambda: NOTHING.items)
     data = raised(lambda: int("x"))
-    assert programming_errors.find_error_location(
+    assert handler_errors.find_error_location(
         ExceptionGroup("", [wrong, ExceptionGroup("", [wrong])]), __name__
     )
-    assert (
-        programming_errors.find_error_location(ExceptionGroup("", [wrong, data]), __name__) is None
-    )
+    assert handler_errors.find_error_location(ExceptionGroup("", [wrong, data]), __name__) is None
 
 
 def test_an_error_of_a_built_in_handler_is_no_programming_error() -> None:
@@ -135,8 +126,8 @@ def test_an_error_of_a_built_in_handler_is_no_programming_error() -> None:
     space: dict[str, Any] = {"__name__": "draftsman.handlers.x"}
     exec(source, space)
     error = raised(lambda: space["f"](None))
-    assert programming_errors.find_error_location(error, "draftsman.handlers.x") is None
-    assert programming_errors.find_error_location(error, __name__) is not None
+    assert handler_errors.find_error_location(error, "draftsman.handlers.x") is None
+    assert handler_errors.find_error_location(error, __name__) is not None
 
 
 async def ask_with_invalid_choices(ctx: RunContext) -> Outcome:

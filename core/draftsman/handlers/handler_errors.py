@@ -1,4 +1,4 @@
-"""Detection of programming errors in handlers, which a retry cannot fix.
+"""Failures of handlers, and the programming errors among them, which a retry cannot fix.
 
 A missing import or name, code that does not compile and `NotImplementedError` are programming
 errors wherever they are raised. A `TypeError` or an `AttributeError` may also come from a library
@@ -9,6 +9,7 @@ on data, which may differ in the next attempt.
 
 from __future__ import annotations
 
+import asyncio
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -18,6 +19,10 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from draftsman.errors import Failure
+from draftsman.jobs.retries import as_failure
+from draftsman.jobs.runs.outcome import Parked
+from draftsman.jobs.runs.service.settlement import ERROR_LIMIT
 from draftsman.questions.question_spec import Choice
 
 ALWAYS_MISTAKES: Final = (ImportError, NameError, NotImplementedError, SyntaxError)
@@ -25,6 +30,37 @@ MISTAKES_IN_OWN_CODE: Final = (AttributeError, TypeError)
 PACKAGE: Final = "draftsman"
 INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _PYTHON: Final = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib")})
+UNREQUESTED_CANCELLATION: Final = (
+    "CancelledError: nobody canceled the run; the handler awaited a task that was canceled, or"
+    " canceled itself"
+)
+
+
+def handler_failure(error: BaseException, module: str) -> Failure:
+    """Translate an exception of a handler in `module`, even if its text cannot be formatted."""
+    if isinstance(error, Parked):
+        text = "the handler raised Parked, but its run is not waiting for anything"
+        return Failure(text, code="programming_error")
+    if isinstance(error, asyncio.CancelledError):
+        return Failure(UNREQUESTED_CANCELLATION)
+    try:
+        failure = as_failure(error)
+        if failure is error or (location := find_error_location(error, module)) is None:
+            return failure
+        suffix = f" ({location})" if location else ""
+        return Failure(f"{failure}{suffix}", code="programming_error")
+    except Exception as nested:
+        return Failure(
+            f"{type(error).__name__} with an unprintable message: {type(nested).__name__}"
+        )
+
+
+def failure_details(error: BaseException, failure: Failure) -> str | None:
+    """Return the parts of an error that job and run leave out: the traceback, or a long text."""
+    if failure is error:
+        text = str(failure)
+        return text if len(text) > ERROR_LIMIT else None
+    return "".join(traceback.format_exception(error))
 
 
 def find_error_location(error: BaseException, module: str) -> str | None:
