@@ -34,7 +34,7 @@ from draftsman.jobs.runs.outcome import (
     validate_result,
 )
 from draftsman.jobs.runs.run import ClaimedJob, Lease
-from draftsman.jobs.runs.saved_data import Step
+from draftsman.jobs.runs.saved_data import CheckpointSummary, Step, StepSummary
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.configuration import configured_policy
 from draftsman.people.policy import Person
@@ -251,6 +251,9 @@ class _Memory:
     known_parents: list[Parent]
     people: Mapping[str, Person]
     run: int = 0
+    step_runs: dict[str, int] = field(default_factory=dict)
+    """The run that finished each step."""
+    checkpoint_runs: list[int] = field(default_factory=list)
     attachments: _Files = field(default_factory=_Files)
     data: dict[str, Any] | None = None
     bundle: bytes | None = None
@@ -285,6 +288,7 @@ class _Memory:
     ) -> None:
         self.data = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint")
         self.bundle = bundle
+        self.checkpoint_runs.append(self.run)
 
     async def begin_step(
         self, lease: Lease, key: str, invocation_id: str | None, owner: Owner
@@ -303,6 +307,16 @@ class _Memory:
             json.dumps(clean_within_limit(result, REQUEST_LIMIT, f"the result of {key!r}"))
         )
         self.known_steps[key] = replace(self.known_steps[key], status="done", result=result)
+        self.step_runs[key] = self.run
+
+    async def progress(
+        self, job: int, *, limit: int
+    ) -> tuple[Sequence[StepSummary], Sequence[CheckpointSummary]]:
+        now = self.clock.now
+        steps = [
+            StepSummary(key, "done", run, None, now, now) for key, run in self.step_runs.items()
+        ]
+        return steps, [CheckpointSummary(run, 0, None, now) for run in self.checkpoint_runs]
 
     async def steps(self, job: int) -> Sequence[Step]:
         return list(self.known_steps.values())

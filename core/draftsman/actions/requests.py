@@ -11,6 +11,7 @@ from draftsman.errors import Refused
 from draftsman.ids import job_name
 from draftsman.jobs.fits import REVISABLE
 from draftsman.jobs.job import AGENT_TYPE, Condition, Status
+from draftsman.jobs.requests.changes import FIELD
 from draftsman.people.policy import Verb
 from draftsman.text import humanize
 
@@ -106,6 +107,10 @@ async def revisable(call: Call, job: int, **_: object) -> None:
 async def revise(call: Call, job: int, request: Invocation) -> ActionResult[SubmittedJob]:
     """Submit the request of a finished job with changes."""
     await revisable(call, job)
+    payload = (await call.rt.read_model.job(job)).payload
+    if FIELD in payload and request.repo == payload["repo"]["source"]:
+        kept = {FIELD: payload[FIELD]}
+        request = request.model_copy(update={"payload": request.payload | kept})
     # It has ended: the new job gets its result, and starts at once.
     changes = {"after": (job,), "on": Condition.ANY, "attachments_of": job}
     new = await call.rt.submissions.submit(request.model_copy(update=changes), call.actor)

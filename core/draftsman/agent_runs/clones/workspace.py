@@ -87,6 +87,8 @@ def replace_root(value: Any, root: re.Pattern[str], prefix: str) -> Any:
 
 MAX_JUDGED: Final = 1024 * 1024
 """Maximum bytes of a content of Git LFS in which a policy looks for secrets."""
+ALL_JUDGED: Final = 8 * MAX_JUDGED
+"""Maximum bytes of all of them."""
 MAX_READ: Final = 256 * 1024
 """Maximum bytes of a file of a commit that is read for its settings."""
 GITLINK: Final = b"160000"
@@ -321,9 +323,8 @@ class Workspace:
         Raises Failure with origin `git`, and `quota:tree` for a tree above the quotas.
         """
         mirror = await open_mirror(data_dir, source)
-        name = f"{run_name(job, run)}-{tag}" if tag else run_name(job, run)
-        ref = f"refs/draftsman/{name}"
-        base_sha = await fetch_base(source, mirror, branch.base or base, f"{ref}/base")
+        name = clone_name(job, run, tag)
+        base_sha = await fetch_base(source, mirror, branch.base or base, ref_of(name, "base"))
         date_time = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
         folder = data_dir / "runs" / name
         date = f"{int(date_time.timestamp())} +0000"
@@ -712,7 +713,7 @@ class Workspace:
 
     def ref(self, name: str = "") -> str:
         """Return the name of a ref of this run in the mirror, which `remove` deletes."""
-        return f"refs/draftsman/{self.folder.name}/{name}"
+        return ref_of(self.folder.name, name)
 
     async def _run_git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run git on the agent's files with the mirror as repository and a private index."""
@@ -773,7 +774,7 @@ class Workspace:
         absent = set(pointers)
         reason = "set lfs = true in its profile"
         if self.parts.lfs:
-            reason = "its URL is neither a folder nor http(s)"
+            reason = "git:// URLs have none"
             if can_transfer(self.source):
                 reason = "the source does not have them"
                 check_contents_size(pointers.values(), quotas)
@@ -820,18 +821,25 @@ class Workspace:
 
     async def with_contents(
         self, snapshot: Snapshot, contents: Mapping[str, LfsObject]
-    ) -> Snapshot:
-        """Return the work with short contents of Git LFS instead of pointers, to be judged."""
+    ) -> tuple[Snapshot, dict[str, int]]:
+        """Return the work with contents of Git LFS instead of pointers, to be judged.
+
+        And the sizes of the contents that it does not have, by path: those that are too large, and
+        those that this worker does not have.
+        """
         store = store_of(self.mirror)
-        short = {
-            path: item
-            for path, item in contents.items()
-            if item.size <= MAX_JUDGED and item.path(store).is_file()
-        }
-        if not short:
-            return snapshot
-        commit = await commit_with_contents(self.mirror, snapshot.commit, short)
-        return replace(snapshot, commit=commit)
+        judged: dict[str, LfsObject] = {}
+        total = 0
+        for path, item in sorted(contents.items(), key=lambda entry: entry[1].size):
+            is_short = item.size <= MAX_JUDGED and total + item.size <= ALL_JUDGED
+            if is_short and item.path(store).is_file():
+                judged[path] = item
+                total += item.size
+        rest = {path: item.size for path, item in contents.items() if path not in judged}
+        if not judged:
+            return snapshot, rest
+        commit = await commit_with_contents(self.mirror, snapshot.commit, judged)
+        return replace(snapshot, commit=commit), rest
 
     async def ordinary_lfs_files(self, snapshot: Snapshot, pointers: Collection[str]) -> list[str]:
         """Return the files of the work that should be `pointers` by the attributes of the tree."""
@@ -909,6 +917,16 @@ async def unbundle(mirror: Path, bundle: bytes) -> dict[str, str]:
         heads = (await git("bundle", "unbundle", str(file), cwd=mirror)).decode().split()
     pairs = zip(heads[::2], heads[1::2], strict=True)
     return {ref.rpartition("/")[2]: sha for sha, ref in pairs}
+
+
+def clone_name(job: int, run: int, tag: str) -> str:
+    """Return the name of a run's folder and of its refs."""
+    return f"{run_name(job, run)}-{tag}" if tag else run_name(job, run)
+
+
+def ref_of(clone: str, name: str) -> str:
+    """Return the name of a ref of a run in the mirror, which is deleted with its clone."""
+    return f"refs/draftsman/{clone}/{name}"
 
 
 def _fingerprints(root: Path, names: Sequence[bytes]) -> dict[bytes, str | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +16,7 @@ from draftsman.agent_runs.clones.lfs import pointers_of, store_of
 from draftsman.agent_runs.clones.lfs_filter import LfsObject, parse_pointer, store_content
 from draftsman.agent_runs.clones.open_branches import branch_work
 from draftsman.agent_runs.clones.source import RepoSource
-from draftsman.agent_runs.clones.workspace import ContinuedBranch, Workspace
+from draftsman.agent_runs.clones.workspace import MAX_JUDGED, ContinuedBranch, Workspace
 from draftsman.errors import Failure
 from draftsman.forges.pull_request import GitLogin
 from draftsman.settings.http import HttpSettings
@@ -28,6 +30,14 @@ from tests.support.cases import cases
 
 LFS = CloneParts(lfs=True)
 NEW = b"new\0" * 3000
+SSH = """#!/bin/sh
+for command; do :; done
+case "$command" in
+    git-lfs-authenticate*) echo "$command" >> {asked}; echo '{answer}';;
+    *) exec sh -c "$command";;
+esac
+"""
+"""A fake ssh, whose host has the repositories of this machine and a server of LFS."""
 OID = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393"
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{OID}\nsize 12345\n".encode()
 """The example of the specification."""
@@ -207,15 +217,22 @@ async def test_only_the_content_of_a_pointer_is_taken_from_a_folder(
     assert len(workspace.missing_parts) == 1
 
 
-async def test_short_contents_are_judged(tmp_path: Path, source: Path) -> None:
+async def test_short_contents_are_judged_and_the_others_named(tmp_path: Path, source: Path) -> None:
     workspace: Workspace = await prepare(tmp_path / "data", source, parts=LFS)
     (workspace.path / "text.bin").write_text("hidden = 1\n")
+    (workspace.path / "large.bin").write_bytes(b"x" * (MAX_JUDGED + 1))
+    (workspace.path / "unknown.bin").write_bytes(POINTER)
+    for number in range(9):
+        (workspace.path / f"many{number}.bin").write_bytes(b"%d" % number * (MAX_JUDGED - 1))
     snapshot = await workspace.snapshot("work")
     contents = await workspace.changed_contents(snapshot)
-    assert {path: item.size for path, item in contents.items()} == {"text.bin": 11}
+    assert len(contents) == 12
     assert b"hidden" not in await workspace.diff(snapshot)
-    judged = await workspace.with_contents(snapshot, contents)
+    judged, rest = await workspace.with_contents(snapshot, contents)
     assert b"+hidden = 1" in await workspace.diff(judged)
+    many = [path for path in rest if path.startswith("many")]
+    assert sorted(rest) == sorted(["large.bin", "unknown.bin", *many])
+    assert len(many) == 2, "more than all together may have"
 
 
 @pytest.fixture
@@ -271,3 +288,45 @@ async def test_a_server_of_lfs_reaches_no_other_address(tmp_path: Path, forge: F
     assert failure.value.code == "lfs"
     forge.world.lfs.corrupt = False
     assert (await of_forge(forge, tmp_path / "data")).path.joinpath("big.bin").read_bytes() == BIG
+
+
+async def test_contents_are_those_of_a_forge_over_ssh(
+    tmp_path: Path, forge: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its host tells where they are, and gives a login for them."""
+    login = base64.b64encode(f"x-access-token:{forge.world.token}".encode()).decode()
+    answer = {"href": f"{forge.url}/info/lfs", "header": {"Authorization": f"Basic {login}"}}
+    asked = tmp_path / "asked"
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "ssh").write_text(SSH.format(asked=asked, answer=json.dumps(answer)))
+    (programs / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    path = f"{forge.world.repository}"
+    remote = RepoSource(f"ssh://git@127.0.0.1{path}", HttpSettings(allow=("127.0.0.1",)))
+    workspace = await Workspace.prepare(tmp_path / "data", remote, job=1, run=1, parts=LFS)
+    assert (workspace.path / "big.bin").read_bytes() == BIG
+    (workspace.path / "new.bin").write_bytes(NEW)
+    await workspace.publish(await workspace.snapshot("work"))
+    assert NEW in forge.world.lfs.objects.values()
+    commands = [f"git-lfs-authenticate {path} {operation}" for operation in ("download", "upload")]
+    assert asked.read_text().splitlines() == commands
+
+
+async def test_contents_follow_a_repository_that_was_renamed(
+    tmp_path: Path, source: Path, forge: FakeGitHub
+) -> None:
+    url = forge.url
+
+    async def login() -> GitLogin:
+        return GitLogin("x-access-token", forge.world.token)
+
+    async def locate() -> str:
+        return forge.url
+
+    forge.world.rename("acme/paid")
+    assert forge.url != url
+    http = HttpSettings(allow=("127.0.0.1",))
+    remote = RepoSource(url, http, login=login, locate=locate)
+    workspace = await Workspace.prepare(tmp_path / "data", remote, job=1, run=1, parts=LFS)
+    assert (workspace.path / "big.bin").read_bytes() == BIG
