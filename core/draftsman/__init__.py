@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from draftsman.handlers.blocking_context import BlockingRunContext
     from draftsman.handlers.context import RunContext
     from draftsman.job_types.declaration import job
+    from draftsman.job_types.schedules import Every
     from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
     from draftsman.people.policy import Person
     from draftsman.questions.question import Answered, NoAnswer
@@ -40,6 +41,7 @@ __all__ = [
     "Client",
     "Done",
     "Draftsman",
+    "Every",
     "Failure",
     "NoAnswer",
     "Outcome",
@@ -69,6 +71,7 @@ _MODULES = {
     "Request": "client.requests",
     "RunContext": "handlers.context",
     "Snooze": "jobs.runs.outcome",
+    "Every": "job_types.schedules",
     "job": "job_types.declaration",
 }
 
