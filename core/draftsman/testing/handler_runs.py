@@ -1,8 +1,4 @@
-"""Test tools for handlers: run a handler through its questions without a worker or a database.
-
-result = await run_handler(deploy, payload={"to": "staging"}, answers={"go": True})
-assert result.outcome == Done({"deployed": "staging"})
-"""
+"""Runs of handlers through their questions, without a worker or a database."""
 
 from __future__ import annotations
 
@@ -158,7 +154,7 @@ async def run_handler(
     """
     async with SchemaChecker() as schemas:
         used = settings or Settings()
-        memory = _Memory(
+        memory = Memory(
             answers or {},
             set(lost_after),
             clock or Clock(),
@@ -166,32 +162,44 @@ async def run_handler(
             configured_policy(used).people or {PERSON: Person(PERSON, frozenset())},
         )
         memory.attachments.files = attachments
-        services = cast(RunServices, _Services(used, memory, schemas))
+        services = cast(RunServices, MemoryServices(used, memory, schemas))
         for run in range(1, RUNS + 1):
             memory.run = run
             ctx = RunContext(_claimed(run, payload or {}, columns), services, DEADLINE)
-            task = asyncio.ensure_future(handler(ctx))
-            interrupt_by(ctx, partial(_cancel, task))
-            try:
-                outcome = await task
-            except BaseException as error:
-                await worker_run(ctx).pause.end()
-                if not _is_interrupted(error, parked=worker_run(ctx).parked):
-                    raise
+            outcome = await run_once(handler, ctx)
+            if outcome is None:
                 memory.answer_open_questions()
-            else:
-                if unasked := await worker_run(ctx).pause.end():
-                    raise AssertionError(unasked_text(unasked))
-                if worker_run(ctx).parked:
-                    text = caught_pause_text("the handler", f"returned {type(outcome).__name__}")
-                    raise AssertionError(text)
-                validate_result(outcome)
-                if not isinstance(outcome, Snooze):
-                    return memory.result(outcome)
+            elif isinstance(outcome, Snooze):
                 await memory.outcome(ctx.job, outcome)
-            finally:
-                await worker_run(ctx).close()
+            else:
+                return memory.result(outcome)
     raise AssertionError(f"the handler did not return an outcome within {RUNS} runs")
+
+
+async def run_once(handler: Handler, ctx: RunContext) -> Outcome | None:
+    """Return the outcome of a run; None if it paused, or its worker was lost.
+
+    Raises the handler's own error, and AssertionError as `run_handler` does.
+    """
+    task = asyncio.ensure_future(handler(ctx))
+    interrupt_by(ctx, partial(_cancel, task))
+    try:
+        outcome = await task
+    except BaseException as error:
+        await worker_run(ctx).pause.end()
+        if not _is_interrupted(error, parked=worker_run(ctx).parked):
+            raise
+        return None
+    else:
+        if unasked := await worker_run(ctx).pause.end():
+            raise AssertionError(unasked_text(unasked))
+        if worker_run(ctx).parked:
+            text = caught_pause_text("the handler", f"returned {type(outcome).__name__}")
+            raise AssertionError(text)
+        validate_result(outcome)
+        return outcome
+    finally:
+        await worker_run(ctx).close()
 
 
 class _WorkerLost(BaseException):
@@ -242,7 +250,7 @@ def _attachment(job: int, number: int, file: AttachedFile) -> JobAttachment:
 
 
 @dataclass(slots=True)
-class _Memory:
+class Memory:
     """In-memory replacement of the services that a run calls."""
 
     answers: Mapping[str, Reply]
@@ -484,10 +492,10 @@ def _expired(question: Question) -> tuple[QuestionStatus, Resolution]:
     raise AnswerTimeout(f"question {question.key!r} expired, so the job expires")
 
 
-class _Services:
+class MemoryServices:
     """The services of a worker, all backed by the memory."""
 
-    def __init__(self, settings: Settings, memory: _Memory, schemas: SchemaChecker) -> None:
+    def __init__(self, settings: Settings, memory: Memory, schemas: SchemaChecker) -> None:
         self.settings = settings
         self.schemas = schemas
         self.checkpoints = memory
