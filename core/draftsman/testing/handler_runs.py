@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
 from draftsman.costs.budgets import BudgetState
@@ -138,6 +138,7 @@ async def run_handler(
     settings: Settings | None = None,
     parents: Sequence[Parent] = (),
     attachments: Sequence[AttachedFile] = (),
+    jobs: SpawnedJobs | None = None,
     **columns: Any,
 ) -> HandlerResult:
     """Run a handler until it returns an outcome, replaying it after each answer and each sleep.
@@ -145,8 +146,8 @@ async def run_handler(
     `answers` maps the key of a question to its answer: a choice or text, True or False for an
     approval, a `Deny`, a `RequestChanges`, or None to let the question expire. `lost_after` names
     steps after which the worker is lost once, after the step's effect and before its result is
-    recorded. `parents` are the jobs that the job waited for, `attachments` its files, and `columns`
-    are further columns of the job, such as `ticket_text`.
+    recorded. `parents` are the jobs that the job waited for, `attachments` its files, `jobs`
+    runs those that it spawns, and `columns` are further columns of the job, such as `ticket_text`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question without an entry
@@ -162,6 +163,7 @@ async def run_handler(
             configured_policy(used).people or {PERSON: Person(PERSON, frozenset())},
         )
         memory.attachments.files = attachments
+        memory.jobs = jobs
         services = cast(RunServices, MemoryServices(used, memory, schemas))
         for run in range(1, RUNS + 1):
             memory.run = run
@@ -200,6 +202,16 @@ async def run_once(handler: Handler, ctx: RunContext) -> Outcome | None:
         return outcome
     finally:
         await worker_run(ctx).close()
+
+
+class SpawnedJobs(Protocol):
+    """The jobs that a handler spawns, and what runs them."""
+
+    async def spawn(self, key: str, type: str, fields: Mapping[str, Any]) -> int:
+        """Submit a job; return its number."""
+
+    async def ended(self, numbers: Sequence[int]) -> list[Parent]:
+        """Run these jobs; return them."""
 
 
 class _WorkerLost(BaseException):
@@ -258,6 +270,9 @@ class Memory:
     clock: Clock
     known_parents: list[Parent]
     people: Mapping[str, Person]
+    jobs: SpawnedJobs | None = None
+    spawned: dict[str, int] = field(default_factory=dict)
+    """The numbers of the spawned jobs, by key."""
     run: int = 0
     step_runs: dict[str, int] = field(default_factory=dict)
     """The run that finished each step."""
@@ -284,6 +299,20 @@ class Memory:
 
     async def parents(self, job: int) -> list[Parent]:
         return self.known_parents
+
+    async def spawn(self, job: ClaimedJob, key: str, type: str, fields: Mapping[str, Any]) -> int:
+        if key not in self.spawned:
+            self.spawned[key] = await self._jobs.spawn(key, type, fields)
+        return self.spawned[key]
+
+    async def ended(self, job: ClaimedJob, numbers: Sequence[int]) -> list[Parent] | None:
+        return await self._jobs.ended(numbers)
+
+    @property
+    def _jobs(self) -> SpawnedJobs:
+        if self.jobs is None:
+            raise DraftsmanError("run_handler spawns no jobs without `jobs`, which runs them")
+        return self.jobs
 
     async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
         return copy.deepcopy(self.data), self.bundle

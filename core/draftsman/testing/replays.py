@@ -236,7 +236,7 @@ class _Recorded(Memory):
         self.asked[place] = replace(now, status=recorded.status, resolution=recorded.resolution)
         self.is_changed = True
 
-    async def spawn(self, job: ClaimedJob, key: str, type: str, fields: dict[str, Any]) -> int:
+    async def spawn(self, job: ClaimedJob, key: str, type: str, fields: Mapping[str, Any]) -> int:
         from draftsman.jobs.requests.service.submissions import invocation
 
         child = self.children.get(key)
