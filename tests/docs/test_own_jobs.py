@@ -35,8 +35,9 @@ def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     monkeypatch.syspath_prepend(str(tmp_path))
     (package := tmp_path / "company").mkdir()
     declarations = [block for block in BLOCKS if "company.jobs import" not in block]
-    submitting, testing = (block for block in BLOCKS if block not in declarations)
+    submitting, testing, replaying = (block for block in BLOCKS if block not in declarations)
     (package / "test_jobs.py").write_text(testing, encoding="utf-8")
+    (package / "test_replays.py").write_text(replaying, encoding="utf-8")
     (package / "jobs.py").write_text("\n".join(declarations), encoding="utf-8")
     (package / "orders.py").write_text(submitting, encoding="utf-8")
     yield importlib.import_module("company.orders")
@@ -68,6 +69,9 @@ async def test_the_examples_run(
             assert (await client.wait(1, 30)).result == {"value": "sent"}
             render = company_jobs(company).render.with_options(client=blocking)
             assert (await render.submit_async(3)).number > 1
+        replays: Any = importlib.import_module("company.test_replays")
+        monkeypatch.setattr(replays, "Draftsman", lambda: Draftsman(database_url, config=config))
+        await replays.test_the_last_reports_would_run_as_they_did()
         ship = await client.get(parcel.number)
         assert (ship.ticket_title, ship.concurrency_key) == ("Ship order 7", "order-7")
 
