@@ -13,6 +13,7 @@ CREATE TABLE draftsman.workers (
     pid_started    double precision NOT NULL,
     version        text NOT NULL,
     types          text[] NOT NULL,
+    descriptions   text[] NOT NULL DEFAULT '{}',
     queues         text[] NOT NULL,
     targets        text[] NOT NULL DEFAULT '{}',
     slots          int NOT NULL CHECK (slots > 0),
@@ -34,6 +35,8 @@ COMMENT ON COLUMN draftsman.workers.pid_started IS
     'Linux, else in seconds since 1970; 0: unknown';
 COMMENT ON COLUMN draftsman.workers.version IS 'version of draftsman';
 COMMENT ON COLUMN draftsman.workers.types IS 'the job types that it knows';
+COMMENT ON COLUMN draftsman.workers.descriptions IS
+    'the versions of the job types that it describes';
 COMMENT ON COLUMN draftsman.workers.queues IS 'the queues that it claims from';
 COMMENT ON COLUMN draftsman.workers.targets IS
     'the targets that it sends deliveries to, when it started: `webhook:team`';

@@ -91,6 +91,7 @@ READS: Final[dict[str, Read]] = {
 JOBLESS: Final = {
     *("table workers", "table boards", "table templates", "table rules", "table limits"),
     *("table budgets", "list workers", "list templates", "list rules", "list limits"),
+    *("table types", "list types"),
 }
 """What a job of this test changes nothing of."""
 

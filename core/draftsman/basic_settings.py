@@ -266,6 +266,8 @@ def _values(data: Mapping[str, Any], load: Callable[[], Any]) -> dict[str, Any]:
         for name, person in data.get("people", {}).items()
     }
     values["groups"] = data.get("groups", {})
+    if "types" not in data:
+        values["types"] = {}
     for name in ("database_url", "listen_url"):
         url = data.get(name)
         if url is not None:

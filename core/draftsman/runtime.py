@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from draftsman.forges.follow_up_jobs.service import FollowUpSweep
     from draftsman.forges.service import ForgeEvents
     from draftsman.handlers.registry import Handler
+    from draftsman.job_types.published.description import TypeDescription
+    from draftsman.job_types.published.service import PublishedTypes
     from draftsman.jobs.control.service.control import JobControl
     from draftsman.jobs.control.service.finished_jobs import FinishedJobs
     from draftsman.jobs.control.service.messages import JobMessages, RunMessages
@@ -159,6 +161,7 @@ class Runtime:
             settings=self.settings,
             repos=self.repos,
             embedded=self.embedded,
+            published=self.published_types,
         )
 
     @cached_property
@@ -173,8 +176,17 @@ class Runtime:
             limits=self.limits,
             targets=self.targets,
             links=RequestLinks(),
+            published=self.published_types,
+            schemas=self.schemas,
             type_warnings=self.request_checks.type_warnings,
         )
+
+    @cached_property
+    def published_types(self) -> PublishedTypes:
+        """Job types that workers described."""
+        from draftsman.job_types.published.service import PublishedTypes
+
+        return PublishedTypes(self.db, self.schemas, lease=self.settings.worker.lease)
 
     @cached_property
     def attachments(self) -> Attachments:
@@ -631,8 +643,9 @@ class Runtime:
         queues: Sequence[str] | None = None,
         slots: int | None = None,
         leader: bool = True,
+        described: Sequence[TypeDescription] = (),
     ) -> WorkerProcess:
-        """Return a worker with its loops for this process."""
+        """Return a worker with its loops for this process, which publishes these types."""
         from draftsman.deliveries.channels.worker_channels import target_names, worker_channels
         from draftsman.worker.execution import WorkerServices
         from draftsman.worker.worker_process import WorkerProcess
@@ -669,6 +682,7 @@ class Runtime:
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
             targets=target_names(channels),
+            described=described,
             dispatcher=partial(self.dispatcher, channels),
         )
 
@@ -739,6 +753,8 @@ async def open_runtime(
             yield rt
         finally:
             refresh.cancel()
+            if "schemas" in vars(rt):
+                await rt.schemas.close()
     finally:
         await db.close()
 

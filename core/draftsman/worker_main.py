@@ -8,7 +8,13 @@ from contextlib import AsyncExitStack
 
 from draftsman.database import migrate
 from draftsman.handlers import registry
-from draftsman.job_types.app import AppPlace, handlers_of, load_types, with_limits
+from draftsman.job_types.app import (
+    AppPlace,
+    descriptions_of,
+    handlers_of,
+    load_types,
+    with_limits,
+)
 from draftsman.job_types.process_runs import ProcessRuns
 from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.shutdown import shutdown_signals
@@ -54,7 +60,13 @@ async def run_worker(
         await stack.enter_async_context(processes)
         async with open_runtime(settings) as runtime:
             await migrate.warn_of_schema(runtime.db.session_url)
-            process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
+            process = runtime.worker_process(
+                handlers,
+                queues=queues,
+                slots=slots,
+                leader=leader,
+                described=descriptions_of(types),
+            )
             health.process = process
             health.read_metrics = (
                 runtime.figures.metrics,

@@ -217,7 +217,7 @@ BEGIN
             draftsman.grant_schedules(), draftsman.grant_workflows(), draftsman.grant_questions(),
             draftsman.grant_workers(), draftsman.grant_deliveries(), draftsman.grant_attention(),
             draftsman.grant_rules(), draftsman.grant_repos(), draftsman.grant_forges(),
-            draftsman.grant_costs();
+            draftsman.grant_costs(), draftsman.grant_job_types();
     FOR privileges IN SELECT to_regprocedure(format('draftsman.%I()',
                                  'grant_' || replace(c.name, '-', '_')))
                         FROM draftsman.channels c LOOP

@@ -67,7 +67,8 @@ BEGIN
     INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
     SELECT n.number, 'job_created', s.status, who,
            jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
-               'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
+               'mode', CASE WHEN n.type = 'run_agent' OR n.agent IS NOT NULL THEN n.mode END,
+               'agent', n.agent, 'repo_name', n.repo_name,
                'retry_of', n.retry_of)) || detail
       FROM new_requests n
       LEFT JOIN LATERAL (
@@ -86,7 +87,8 @@ BEGIN
         SELECT unnest(g.jobs) AS job, 'job_created', g.status, who, g.payload
           FROM (SELECT array_agg(n.number) AS jobs, s.status,
                        jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
-                           'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
+                           'mode', CASE WHEN n.type = 'run_agent' OR n.agent IS NOT NULL THEN n.mode END,
+               'agent', n.agent, 'repo_name', n.repo_name,
                            'retry_of', n.retry_of)) || detail AS payload
                   FROM new_requests n
                   FULL JOIN (

@@ -100,9 +100,11 @@ async def db(settings: Settings, database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def rt(settings: Settings, db: Database) -> Runtime:
+async def rt(settings: Settings, db: Database) -> AsyncIterator[Runtime]:
     """Provide the services over that database, as on a server: roles decide on permissions."""
-    return wire(settings, db, False)
+    runtime = wire(settings, db, False)
+    yield runtime
+    await runtime.schemas.close()
 
 
 @pytest.fixture

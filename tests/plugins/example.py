@@ -1,4 +1,4 @@
-"""The channel of `docs/examples/channel`, built and installed into a folder."""
+"""The packages of `docs/examples`, built and installed into a folder."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from typing import Final
 from tests.support.distributions import forget
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-SOURCE: Final = ROOT / "docs" / "examples" / "channel"
+EXAMPLES: Final = ROOT / "docs" / "examples"
+SOURCE: Final = EXAMPLES / "channel"
+JOB_TYPES: Final = EXAMPLES / "job_types"
 OFFLINE: Final = (
     *("--quiet", "--disable-pip-version-check", "--no-compile"),
     *("--no-index", "--no-deps", "--no-build-isolation"),
 )
 """Options of pip that need no package index."""
-MODULES: Final = ("draftsman_httpchat", "chat_server")
+MODULES: Final = ("draftsman_greetings", "draftsman_httpchat", "chat_server")
 
 
-def install(folder: Path) -> None:
-    """Build the wheel of the plugin, and install it into a folder for `PYTHONPATH`."""
+def install(folder: Path, source: Path = SOURCE) -> None:
+    """Build the wheel of a package, and install it into a folder for `PYTHONPATH`."""
     command: list[str | Path] = [sys.executable, "-m", "pip", "install", *OFFLINE]
-    command += ["--target", folder, SOURCE]
+    command += ["--target", folder, source]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
 

@@ -29,6 +29,8 @@ from draftsman.deliveries.delivery import Receipt
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.errors import Failure
 from draftsman.ids import new_id
+from draftsman.job_types.published.description import TypeDescription
+from draftsman.job_types.published.service import publish
 from draftsman.jobs.job import Mode, Source, Status
 from draftsman.jobs.requests.invocation import FileRef
 from draftsman.jobs.requests.service.submissions import invocation
@@ -122,6 +124,8 @@ async def fill(rt: Runtime, make: Factory) -> None:
     yearly = await rt.schedules.run("yearly", make.owner)
     await rt.job_control.cancel(yearly.number, make.owner)
     await rt.schedules.pause("yearly", make.owner)
+    async with rt.db.connection() as conn:
+        await publish(conn, [TypeDescription(name="weekly", place="company.jobs:weekly")])
     await fill_agents(rt, make, term)
     await fill_rules(rt, make)
     await fill_outbox(rt, make)

@@ -247,8 +247,14 @@ class Gitea(ApiForge):
     async def delete_branch(self, name: str) -> None:
         await self._api.delete(f"{self._path}/branches/{quote(name)}", accepts=(404,))
 
-    async def merge(self, number: int, commit: str, method: str) -> None:
+    async def merge(self, number: int, commit: str, method: str, message: str = "") -> None:
         body = {"Do": method, "head_commit_id": commit}
+        if method == "squash" and message:
+            title, _, text = message.partition("\n")
+            body |= {
+                "MergeTitleField": f"{title} (#{number})",
+                "MergeMessageField": text.strip(),
+            }
         await self._api.call("POST", f"{self._path}/pulls/{number}/merge", body)
 
     async def _labels(self) -> list[Any]:

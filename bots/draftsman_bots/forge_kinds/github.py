@@ -371,9 +371,12 @@ class GitHub(ApiForge):
     async def _retitle(self, number: int, title: str) -> None:
         await self._api.call("PATCH", f"{self._path}/pulls/{number}", {"title": title})
 
-    async def merge(self, number: int, commit: str, method: str) -> None:
-        path = f"{self._path}/pulls/{number}/merge"
-        await self._api.call("PUT", path, {"sha": commit, "merge_method": method})
+    async def merge(self, number: int, commit: str, method: str, message: str = "") -> None:
+        body = {"sha": commit, "merge_method": method}
+        if method == "squash" and message:
+            title, _, text = message.partition("\n")
+            body |= {"commit_title": f"{title} (#{number})", "commit_message": text.strip()}
+        await self._api.call("PUT", f"{self._path}/pulls/{number}/merge", body)
 
     async def _token(self) -> str:
         if self._app is not None:

@@ -248,9 +248,11 @@ class GitLab(ApiForge):
         path = f"{self._path}/repository/branches/{quote(name, safe='')}"
         await self._api.delete(path, accepts=(404,))
 
-    async def merge(self, number: int, commit: str, method: str) -> None:
+    async def merge(self, number: int, commit: str, method: str, message: str = "") -> None:
         """Merge; `rebase` is a setting of the project here."""
-        body = {"sha": commit, "squash": method == "squash"}
+        body: dict[str, Any] = {"sha": commit, "squash": method == "squash"}
+        if method == "squash" and message:
+            body["squash_commit_message"] = message
         await self._api.call("PUT", f"{self._path}/merge_requests/{number}/merge", body)
 
     def discussion(self, number: int, *, is_pull: bool) -> GitLabDiscussion:

@@ -50,7 +50,7 @@ class RepoIsolation:
             if error.http_status == 401 or error.code == "no_secret":
                 raise
             self._health.note(key, f"forge {self._forge}: {project}{part} failed: {error}")
-            if _is_answer(error):
+            if is_answer(error):
                 self._answered()
                 return
             seconds = LIMITED if error.retry_after is None else error.retry_after
@@ -74,7 +74,7 @@ class RepoIsolation:
         self._is_answered = True
 
 
-def _is_answer(error: Failure) -> bool:
+def is_answer(error: Failure) -> bool:
     """Return whether the forge has answered about this repository."""
     status = error.http_status
     return status is not None and status < 500 and error.code != "rate_limited"

@@ -15,6 +15,7 @@ from draftsman.forges.issue_target import IssueTarget
 from draftsman.forges.project import find_project
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.events import on_event
+from draftsman_bots.forges.isolation import is_answer
 from draftsman_bots.forges.questions import IGNORED
 
 if TYPE_CHECKING:
@@ -48,18 +49,28 @@ class PeopleEventProcessor:
         self._paused: dict[int, float] = {}
 
     async def process(self) -> None:
-        """Process all events that are due; a failure delays only its own event."""
+        """Process all events that are due; a failure delays only its own event.
+
+        In a repository that gives no answer, it delays those after it as well.
+        """
         forges = self._rt.settings.read_forges
         now = time.monotonic()
+        silent: dict[tuple[str, str], float] = {}
         paused = [id for id, until in self._paused.items() if until > now]
         for stored in await self._rt.forge_events.unprocessed(list(forges), paused):
+            repository = (stored.forge, stored.event.project)
+            if repository in silent:
+                self._paused[stored.id] = silent[repository]
+                continue
             try:
                 outcome = await self._outcome(stored, forges[stored.forge])
                 await self._rt.forge_events.finish(stored.id, outcome)
             except DatabaseUnreachable:
                 raise
             except DraftsmanError as error:
-                self._pause(stored, error)
+                until = self._pause(stored, error)
+                if isinstance(error, Failure) and not is_answer(error):
+                    silent[repository] = until
             else:
                 if self._paused.pop(stored.id, None) is not None:
                     self._health.clear(f"event {stored.id}")
@@ -77,12 +88,15 @@ class PeopleEventProcessor:
             _log.warning("%s of %s is ignored: %s", event.kind, source, error)
             return IGNORED
 
-    def _pause(self, stored: StoredEvent, error: DraftsmanError) -> None:
+    def _pause(self, stored: StoredEvent, error: DraftsmanError) -> float:
+        """Process an event later; return the time, by the monotonic clock."""
         seconds = error.retry_after if isinstance(error, Failure) else None
-        self._paused[stored.id] = time.monotonic() + (RETRY if seconds is None else seconds)
+        until = time.monotonic() + (RETRY if seconds is None else seconds)
+        self._paused[stored.id] = until
         event = stored.event
         text = f"{event.kind} of {stored.forge}/{event.project}#{event.number}: {error}"
         self._health.problem(f"event {stored.id}", text)
+        return until
 
 
 class IssueReader:

@@ -109,7 +109,7 @@ class MailHandler:
         values = {"subject": mail.subject, "text": text, "sender": mail.sender}
         try:
             definition = (await self._rt.templates.get(template)).definition
-            names = definition.properties if definition else ()
+            names = definition.inputs.properties if definition else ()
             params = {name: value for name, value in values.items() if name in names}
             request = await self._rt.templates.request(
                 template, params, event=mail.key, notify=(f"{NAME}:{mail.sender}",)

@@ -118,7 +118,7 @@ async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> 
     A question without a patch is of a handler that saves none.
     """
     if "/" in name and missing:
-        return f"{name}: diff not available"
+        return f"{name} has no diff; only jobs that change a repository have one"
     is_over = "/" not in name and (await rt.read_model.version(number)).status in TERMINAL
     return f"{name} has no changes{'' if is_over else ' so far'}"
 

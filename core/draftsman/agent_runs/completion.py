@@ -386,8 +386,14 @@ class WorkCompletion:
 
     async def _open(self, result: dict[str, Any], validation: Validation) -> Done:
         """Open the pull request of published work, and return the job's result."""
-        ref = self.plan.base_branch
-        result |= await open_for_job(self.run, self.workspace, result, validation, ref)
+        result |= await open_for_job(
+            self.run,
+            self.workspace,
+            result,
+            validation,
+            ref=self.plan.base_branch,
+            message=await self._commit_message(str(result["summary"])),
+        )
         return await self._to_done(result)
 
     async def _to_done(self, result: dict[str, Any]) -> Done:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from draftsman.agent_runs.clones.commits import checked_branch, free_branch
 from draftsman.agent_runs.clones.mirror import open_mirror
-from draftsman.agent_runs.clones.open_branches import branch_work
+from draftsman.agent_runs.clones.open_branches import branch_work, with_earlier_work
 from draftsman.agent_runs.clones.workspace import ContinuedBranch
 from draftsman.agent_runs.commit_texts import branch_name
 from draftsman.agent_runs.iteration_plan import IterationPlan
@@ -76,15 +77,18 @@ async def continued_branch(plan: IterationPlan) -> ContinuedBranch:
     """Return the branch that the iteration continues.
 
     The first run of a follow-up continues the branch as it is now, with commits of people; later
-    runs, and a retry, continue their checkpoint.
+    runs continue their checkpoint. So does a retry, on top of what people have pushed meanwhile.
     """
     run = plan.run
     followed = plan.followed
     if followed is None:
         return ContinuedBranch(plan.pinned_branch or await _new_branch(plan))
     earlier = plan.checkpoint.get("follow_up")
+    checkpoint = ContinuedBranch(followed.branch)
     if earlier and earlier["job"] in (run.job.number, run.job.retry_of):
-        return ContinuedBranch(followed.branch, parents=tuple(earlier["parents"]))
+        checkpoint = replace(checkpoint, parents=tuple(earlier["parents"]))
+        if earlier["job"] == run.job.number:
+            return checkpoint
     branch = await branch_work(
         run.settings.data_dir,
         plan.source,
@@ -93,7 +97,13 @@ async def continued_branch(plan: IterationPlan) -> ContinuedBranch:
         base=plan.checkpoint.get("base_sha"),
         job=run.job.number,
     )
-    return branch or ContinuedBranch(followed.branch)
+    if branch is None or branch.parents[0] in checkpoint.parents:
+        return checkpoint
+    if not checkpoint.parents or plan.bundle is None:
+        return branch
+    return await with_earlier_work(
+        run.settings.data_dir, plan.source, branch=branch, bundle=plan.bundle, job=run.job.number
+    )
 
 
 async def _new_branch(plan: IterationPlan) -> str:

@@ -64,14 +64,13 @@ async def check_policy(
     """Return the decision of the policy in force; raises Failure `limit:RULE` for denied work."""
     policy = await current_policy(run, location)
     contents = await workspace.changed_contents(snapshot)
-    judged = await workspace.with_contents(snapshot, contents)
+    judged, unread = await workspace.with_contents(snapshot, contents)
     patch = await workspace.diff(judged)
     incomplete = any(part in patch for part in INCOMPLETE)
     text_patch = await workspace.text_patch(judged) if incomplete else b""
     texts = (data.decode("utf-8", "surrogateescape") for data in (patch, text_patch))
     findings = await asyncio.to_thread(policy.decide, *texts)
-    sizes = {path: item.size for path, item in contents.items()}
-    findings += policy.of_lfs(sizes, await workspace.ordinary_lfs_files(snapshot, contents))
+    findings += policy.of_lfs(unread, await workspace.ordinary_lfs_files(snapshot, contents))
     if denied := [item for item in findings if item.effect == "deny"]:
         raise Failure(
             f"not published: {denial_text(denied)}",

@@ -48,12 +48,15 @@ async def open_for_job(
     workspace: Workspace,
     result: dict[str, Any],
     validation: Validation,
+    *,
     ref: str | None,
+    message: str,
 ) -> dict[str, Any]:
     """Return the fields of the result about the pull request; none for a plain git remote.
 
-    The work is published already: a forge that refuses the pull request for good, or after the last
-    attempt of the job, is a field of the result. Raises Failure while the job is retried.
+    `message` is that of the commit, for its merge. The work is published already: a forge that
+    refuses the pull request for good, or after the last attempt of the job, is a field of the
+    result. Raises Failure while the job is retried.
     """
     forge = forge_of(run.settings, workspace.source.location)
     if forge is None:
@@ -68,6 +71,7 @@ async def open_for_job(
             base = await base_branch(forge, ref)
             facts = await _facts(run, forge, result, validation)
             return await _open(forge, settings, facts, workspace, base) | {
+                "message": message,
                 "source": workspace.source.location,
                 "project": forge.project.path.casefold(),
                 "branch": workspace.branch,

@@ -46,11 +46,20 @@ def question_notes(question: Question) -> Iterator[str]:
 
 
 def missing_diff(question: Question) -> str:
-    """Return why an approval has no patch; empty if it has one, and for other questions."""
+    """Return that an approval of work has no patch; empty for other questions.
+
+    A job that works on no repository saves none, and nobody expects one.
+    """
     if question.kind is not QuestionKind.APPROVAL or is_diff(question.context_snippet or ""):
         return ""
-    reasons = {None: "diff not available", _NOTHING: "no changes so far"}
-    return reasons.get(question.patch_sha256, "")
+    return "no changes so far" if question.patch_sha256 == _NOTHING else ""
+
+
+def has_patch(question: Question) -> bool:
+    """Return whether an approval has a patch, or its context is one."""
+    if question.kind is not QuestionKind.APPROVAL:
+        return False
+    return is_diff(question.context_snippet or "") or question.patch_sha256 not in (None, _NOTHING)
 
 
 def closed_text(question: Question) -> str:

@@ -147,7 +147,7 @@ def description(template: Template) -> str:
 
 
 def _parameters(template: Template) -> str:
-    return ", ".join(template.definition.properties if template.definition else ())
+    return ", ".join(template.definition.inputs.properties if template.definition else ())
 
 
 TEMPLATES: Final[Entity[Template]] = Entity(

@@ -136,8 +136,11 @@ class Forge(Protocol):
         """Delete a branch; a branch that does not exist is no error."""
         ...
 
-    async def merge(self, number: int, commit: str, method: str) -> None:
-        """Merge if `commit` is the head; raises Failure if the rules of the forge refuse it."""
+    async def merge(self, number: int, commit: str, method: str, message: str = "") -> None:
+        """Merge if `commit` is the head; raises Failure if the rules of the forge refuse it.
+
+        `message` is that of the commit of the method `squash`; empty: as the forge writes it.
+        """
         ...
 
 

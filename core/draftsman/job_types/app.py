@@ -16,6 +16,7 @@ from draftsman.handlers.registry import BUILT_IN, Handler
 from draftsman.job_types import declaration
 from draftsman.job_types.declaration import JobType
 from draftsman.job_types.process_runs import ProcessRuns
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.settings import Settings
 from draftsman.settings.job_types import TypeSettings
 
@@ -105,6 +106,11 @@ def handlers_of(
                 " remove one of them"
             )
     return {name: declared.handler(processes) for name, declared in types.items()}
+
+
+def descriptions_of(types: Mapping[str, JobType[Any, Any]]) -> list[TypeDescription]:
+    """Return what a worker publishes of the types, each once."""
+    return [declared.description for name, declared in types.items() if name == declared.name]
 
 
 def with_limits(settings: Settings, types: Mapping[str, JobType[Any, Any]]) -> Settings:

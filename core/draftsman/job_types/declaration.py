@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from typing import (
     Any,
     Concatenate,
@@ -30,11 +30,13 @@ from pydantic import ValidationError
 from draftsman import field_errors
 from draftsman.client.requests import Request
 from draftsman.errors import ConfigError, Failure, UsageError
+from draftsman.formats.truncation import truncate
 from draftsman.handlers.blocking_context import BlockingRunContext, run_in_thread
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
 from draftsman.job_types.parameters import Parameters
 from draftsman.job_types.process_runs import ProcessRuns
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.job_types.submission import SubmitOptions, SubmittedJobOf, submit, submit_async
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.settings.job_types import TypeSettings
@@ -43,6 +45,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Isolation = Literal["thread", "process"]
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}")
+MAX_DESCRIPTION: Final = 20_000
+"""Characters of a docstring that are published."""
 _SUBMISSION: Final = ("client", "connection")
 """Options that are no fields of the request."""
 
@@ -92,7 +96,7 @@ class Submittable(Generic[P, R]):
     def _request(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Request:
         payload = self._type.parameters.payload(args, kwargs)
         given = {key: value for key, value in self._options.items() if key not in _SUBMISSION}
-        fields = {"type": self._type.name, **self._type.defaults(payload), **given}
+        fields = {"type": self._type.name, **self._type.description.defaults(payload), **given}
         return cast(Request, {**fields, "payload": payload})
 
 
@@ -148,31 +152,29 @@ class JobType(Submittable[P, R]):
         """The module and the function: `company.jobs:weekly`."""
         return f"{self.function.__module__}:{self.function.__qualname__}"
 
-    @property
-    def description(self) -> str:
-        """The docstring."""
-        return inspect.getdoc(self.function) or ""
+    @cached_property
+    def description(self) -> TypeDescription:
+        """What workers publish of the type."""
+        return TypeDescription(
+            name=self.name,
+            place=self.place,
+            description=truncate(inspect.getdoc(self.function) or "", MAX_DESCRIPTION),
+            title=self.title,
+            queue=self.queue,
+            concurrency=self.concurrency,
+            parameters=self.parameters.schema,
+            limits=self.limits,
+            aliases=self.aliases,
+        )
 
     @property
     def is_blocking(self) -> bool:
         """Whether the function runs in a thread."""
         return not inspect.iscoroutinefunction(self.function)
 
-    def defaults(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Return fields of a request with this payload, which it has unless it says otherwise."""
-        fields = {
-            "queue": self.queue,
-            "title": self._filled(self.title, payload),
-            "concurrency_key": self._filled(self.concurrency, payload),
-        }
-        return {key: value for key, value in fields.items() if value}
-
     def handler(self, processes: ProcessRuns | None = None) -> Handler:
         """Return the handler for a worker; without processes it runs in a thread instead."""
         return cast(Handler, update_wrapper(partial(_run, self, processes), self.function))
-
-    def _filled(self, template: str | None, payload: Mapping[str, Any]) -> str | None:
-        return None if template is None else self.parameters.fill(template, payload)
 
 
 class AsyncJobType(JobType[P, R]):

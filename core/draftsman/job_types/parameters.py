@@ -20,7 +20,7 @@ from typing_extensions import is_typeddict
 from draftsman import field_errors
 from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman.jobs.runs.outcome import Cancel, Done, Snooze
-from draftsman.text_template import check, fill
+from draftsman.text_template import check
 
 R = TypeVar("R")
 VALUE: Final = "value"
@@ -82,11 +82,6 @@ class Parameters:
         """Return what the function is called with, by name; raises UsageError."""
         value = self._check(dict(payload))
         return dict(value) if self._model is None else {self._names[0]: value}
-
-    def fill(self, template: str, payload: Mapping[str, Any]) -> str:
-        """Return a text with the parameters of a checked payload in the place of their names."""
-        values = {**dict(self._dumped_defaults()), **payload}
-        return fill(template, {name: _text(value) for name, value in values.items()})
 
     def check_template(self, template: str, setting: str) -> str:
         """Return a text with names of parameters in braces; raises ConfigError for others."""
@@ -281,7 +276,3 @@ def _pydantic(name: str, annotation: Any) -> _Values:
         return _Pydantic(TypeAdapter(annotation))
     except PydanticUserError as error:
         raise ConfigError(f"{name}: {error.message.splitlines()[0]}") from None
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)

@@ -218,6 +218,11 @@ class Job:
         return job_name(self.number)
 
     @property
+    def runs_agent(self) -> bool:
+        """Whether an agent does it: only these jobs have a mode, skills and changes."""
+        return self.type == AGENT_TYPE or self.agent is not None
+
+    @property
     def repo(self) -> str | None:
         """`owner/name`, or the bare name of a repository without an owner."""
         if self.repo_name is None:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -16,6 +15,7 @@ from draftsman import field_errors
 from draftsman.errors import UsageError
 from draftsman.field_errors import matching
 from draftsman.jobs.requests.invocation import Invocation, TemplateRef
+from draftsman.json_schemas.parameter_schema import ParameterSchema
 from draftsman.text import REQUEST_LIMIT, check_size, clean_fields
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
@@ -24,7 +24,6 @@ _PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER: Final = re.compile(r"\{(\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)\}")
 """`{name}` stands for a value, `{{name}}` for the text `{name}`."""
 _NO_REQUEST: Final = frozenset({"description", "parameters"})
-_BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 Name = Annotated[str, matching(NAME.pattern, NAMES)]
 
@@ -101,48 +100,14 @@ class TemplateDefinition(BaseModel):
         }
 
     @property
-    def properties(self) -> dict[str, dict[str, Any]]:
-        """The schema of each parameter."""
-        properties = self.parameters.get("properties", {})
-        return {
-            name: schema if isinstance(schema, dict) else {} for name, schema in properties.items()
-        }
-
-    @property
-    def required(self) -> list[str]:
-        """The parameters that must be given."""
-        required = self.parameters.get("required", [])
-        return [name for name in required if "default" not in self.properties.get(name, {})]
+    def inputs(self) -> ParameterSchema:
+        """The parameters."""
+        return ParameterSchema(self.parameters)
 
     def as_data(self) -> dict[str, Any]:
         """Return the definition as JSON data, without empty fields."""
         data = self.model_dump(mode="json", exclude_none=True)
         return {name: value for name, value in data.items() if value not in ("", [], {})}
-
-    def values(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the given parameters and the defaults of the others.
-
-        Raises UsageError for a name that is no parameter. The schema checks the values.
-        """
-        properties = self.properties
-        for name in params:
-            if name not in properties:
-                near = get_close_matches(name, properties, 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                names = ", ".join(properties) or "none"
-                raise UsageError(f"unknown parameter {name[:60]!r}{hint}; parameters: {names}")
-        defaults = {
-            name: schema["default"] for name, schema in properties.items() if "default" in schema
-        }
-        return defaults | dict(params)
-
-    def parsed(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters that were typed as text, with the types that their schemas name."""
-        properties = self.properties
-        return {
-            name: _parse(value, properties.get(name, {})) if isinstance(value, str) else value
-            for name, value in params.items()
-        }
 
     def render(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of the request with the values of the parameters.
@@ -228,21 +193,3 @@ def _replacement(name: str, params: Mapping[str, Any]) -> str:
         return name
     value = params.get(name, "")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _parse(text: str, schema: Mapping[str, Any]) -> Any:
-    """Return the value of a text; a text that has another type stays a text."""
-    types = schema.get("type", [])
-    types = types if isinstance(types, list) else [types]
-    if not types and text not in schema.get("enum", [text]):
-        types = ["integer"]  # an enumeration of other values than texts
-    if "string" in types or not types:
-        return text
-    if "boolean" in types and text.lower() in _BOOLEANS:
-        return _BOOLEANS[text.lower()]
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        if "array" in types:
-            return [item.strip() for item in text.split(",") if item.strip()]
-        return text

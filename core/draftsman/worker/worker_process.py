@@ -15,6 +15,7 @@ from draftsman.errors import DraftsmanError
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_log import route_standard_streams
 from draftsman.ids import worker_name
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.log import LogEvent, keys
 from draftsman.processes import host
 from draftsman.processes.components import Component, ComponentGroup
@@ -32,7 +33,8 @@ _log = logging.getLogger(__name__)
 class WorkerProcess:
     """A worker with its loops; without `sweeps` it does not lead.
 
-    It sends deliveries to `targets`, such as `webhook:team`.
+    It sends deliveries to `targets`, such as `webhook:team`, and publishes the types that are
+    `described`.
     """
 
     registered = False
@@ -50,6 +52,7 @@ class WorkerProcess:
         slots: int,
         sweeps: Sweeps | None,
         targets: Sequence[str],
+        described: Sequence[TypeDescription],
         dispatcher: Callable[[Callable[[], int | None]], DeliveryDispatcher],
     ) -> None:
         settings = services.settings
@@ -65,6 +68,7 @@ class WorkerProcess:
             queues=queues,
             slots=slots,
             targets=targets,
+            described=described,
             session=services.claim.heartbeat_session,
         )
         self.listener = NotificationListener(db, self._on_notification, self._registration.hold)

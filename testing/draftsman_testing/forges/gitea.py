@@ -151,6 +151,8 @@ class FakeGitea(FakeForge):
             raise Refused(405, self.world.protection)
         if call.body.get("head_commit_id") != self.world.head(pull.branch):
             raise Refused(409, "head out of date")
+        texts = (call.body.get("MergeTitleField", ""), call.body.get("MergeMessageField", ""))
+        pull.message = "\n\n".join(filter(None, texts))
         self.world.merge(pull)
         return web.Response()
 

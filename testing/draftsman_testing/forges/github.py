@@ -224,6 +224,8 @@ class FakeGitHub(FakeForge):
             raise Refused(409, "Head branch was modified. Review and try the merge again.")
         if self.world.protection is not None:
             raise Refused(405, self.world.protection)
+        texts = (call.body.get("commit_title", ""), call.body.get("commit_message", ""))
+        pull.message = "\n\n".join(filter(None, texts))
         self.world.merge(pull)
         return {"merged": True, "sha": pull.merged_head}
 

@@ -165,6 +165,7 @@ class FakeGitLab(FakeForge):
             raise Refused(409, "SHA does not match HEAD of source branch")
         if pull.state != "open" or pull.draft or self.world.protection is not None:
             raise Refused(405, "405 Method Not Allowed")
+        pull.message = call.body.get("squash_commit_message", "")
         self.world.merge(pull)
         return self._shown(pull)
 

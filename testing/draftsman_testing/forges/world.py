@@ -43,6 +43,8 @@ class Pull:
     state: str = "open"
     """`open`, `closed` or `merged`."""
     merged_head: str = ""
+    message: str = ""
+    """The message that the merge was told for its commit."""
     closed_at: str = AT
     labels: list[str] = field(default_factory=list)
     reviewers: list[str] = field(default_factory=list)

@@ -9,18 +9,23 @@ from pathlib import Path
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman.errors import Failure
 from draftsman.forges.api import rest_api
+from draftsman.forges.forge_event import EventKind, ForgeEvent
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman.settings.forges import ForgeSettings
+from draftsman_bots.forges.people import PeopleEventProcessor
 from draftsman_bots.forges.receiver import ForgeReceiver
+from draftsman_bots.process.health import WebhookHealth
 from draftsman_testing.factories import Factory
 from draftsman_testing.fake.faults import Fault
 from tests.core.forges.api_contract import ForgeHarness, forge_harness
 
-SLOW = Fault.SLOW(5)
+SLOW = Fault.SLOW(60)
 BLOCKED = {
     "blocked": Fault("error", status=403, text="Repository access blocked"),
     "dmca": Fault("error", status=451, text="Repository access blocked"),
@@ -39,7 +44,7 @@ BLOCKED = {
 async def site(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[ForgeHarness]:
-    monkeypatch.setattr(rest_api, "TIMEOUTS", Timeouts(call=0.5, connect=0.5))
+    monkeypatch.setattr(rest_api, "TIMEOUTS", Timeouts(call=3, connect=3))
     async with forge_harness(request.param, tmp_path, monkeypatch) as harness:
         yield harness
 
@@ -123,3 +128,31 @@ async def test_events_of_a_renamed_repository_are_those_of_its_address(
     rows = await conn.execute("SELECT project, text FROM draftsman.forge_events")
     assert await rows.fetchall() == [("acme/pay", "/draftsman look")]
     assert receiver.health.notes == {}
+
+
+async def test_events_of_a_silent_repository_delay_no_other(rt: Runtime, make: Factory) -> None:
+    """It is called once in a round, whatever the number of its events."""
+    calls = []
+
+    async def own_login(forge: str, project: str) -> str:
+        calls.append(project)
+        if project == "acme/down":
+            raise Failure("no answer", code="call_timeout")
+        return "anna"
+
+    table = {"kind": "gitea", "url": "https://git.example", "token": {"env": "T"}, "events": "poll"}
+    update = {"forges": {"acme": ForgeSettings.of(table)}}
+    changed = replace(rt, settings=rt.settings.model_copy(update=update))
+    events = [
+        ForgeEvent(EventKind.ISSUE_COMMENT, project, 7, f"comment:{number}", "anna", text="/help")
+        for number, project in enumerate(("acme/down", "acme/down", "acme/down", "acme/pay"))
+    ]
+    await rt.forge_events.receive("acme", events)
+    processor = PeopleEventProcessor(changed, WebhookHealth("forge", "source", "x"), own_login)
+    await processor.process()
+    assert calls == ["acme/down", "acme/pay"]
+    await processor.process()
+    assert calls == ["acme/down", "acme/pay"], "all three wait"
+    processor._paused.clear()
+    await processor.process()
+    assert calls == ["acme/down", "acme/pay", "acme/down"]

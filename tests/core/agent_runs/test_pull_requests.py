@@ -80,6 +80,22 @@ async def approve(rt: Runtime, make: Factory, number: int) -> Job:
     return await wait_for_end(rt, number)
 
 
+async def test_a_squash_has_the_message_of_the_work_with_its_sign_off(
+    site: ForgeHarness, rt: Runtime, make: Factory
+) -> None:
+    world = site.fake.world
+    world.checks.append({"name": "ci", "state": "passed", "commit": "*"})
+    own = {"author": "Bot <bot@acme.example>", "sign_off": True, "message": "{title}: {job}"}
+    number = await submit(site, rt, make, git=own)
+    code = 'open("a.txt", "a").write("two\\n")\nsay("result", summary="did it")'
+    async with worker(site, rt, code, merge="ask", merge_method="squash"):
+        assert (await wait_for_end(rt, number)).status is S.COMPLETED
+        merge = (await rt.read_model.jobs(type="merge_pull_request"))[0].number
+        assert (await approve(rt, make, merge)).status is S.COMPLETED
+    [pull] = world.pulls
+    assert pull.message == f"Do it: D-{number} (#1)\n\nSigned-off-by: Bot <bot@acme.example>"
+
+
 @attack(
     "An agent names a page of another host as its pull request, which people then open",
     surface="input",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -61,6 +62,24 @@ async def test_an_outage_of_a_calendar_keeps_the_events_of_the_last_time(
         assert await fresh.on_duty(NOW) == {"default": ()}
         with pytest.raises(DraftsmanError, match="HTTP 503"):
             await fresh.duties("default", NOW)
+
+
+async def test_a_slow_calendar_delays_no_other(
+    team: TeamRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read at the same time."""
+    both = asyncio.Barrier(2)
+
+    async def answer(request: Request) -> Reply:
+        async with asyncio.timeout(10):
+            await both.wait()
+        return Reply(200, calendar(*WEEKS))
+
+    async with serving(answer) as url:
+        monkeypatch.setenv("ONCALL_URL", url)
+        table = {"url": {"env": "ONCALL_URL"}}
+        rt = await team(oncall={"default": table, "night": table})
+        assert await rt.oncall.on_duty(NOW) == {"default": ("ben",), "night": ("ben",)}
 
 
 async def test_the_person_on_duty_is_notified(team: TeamRuntime, make_with: MakeWith) -> None:

@@ -16,7 +16,17 @@ from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
 
 S = Status
 THEMES = (
-    *("activity", "attention", "budget", "dependency", "forge", "group", "limit", "message"),
+    *(
+        "activity",
+        "attention",
+        "budget",
+        "dependency",
+        "forge",
+        "group",
+        "job_type",
+        "limit",
+        "message",
+    ),
     *("pending_decision", "people", "queue", "repo", "rule", "schedule"),
 )
 MODULES = [import_module(f"tests.core.database.test_{theme}_checks") for theme in THEMES]

@@ -242,3 +242,13 @@ async def test_a_fused_claim_writes_a_single_row(
         *(started.id - 1, started.created_at, started.txid, started.actor, started.payload),
     )
     assert await value(conn, stored, (number,)) == rows_before + 1
+
+
+async def test_a_job_without_an_agent_has_no_mode(rt: Runtime, make: Factory) -> None:
+    own = await make.queued(type="report:weekly", mode="fix")
+    (created,) = await rt.read_model.job_events(own)
+    assert created.payload == {"type": "report:weekly", "source": "cli"}
+    assert not (await rt.read_model.job(own)).runs_agent
+    of_agent = await make.queued(type="run_agent", mode="fix")
+    (created,) = await rt.read_model.job_events(of_agent)
+    assert created.payload["mode"] == "fix"

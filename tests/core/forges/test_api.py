@@ -191,7 +191,12 @@ async def test_a_merge_needs_the_head_and_the_rules_of_the_branch(site: ForgeHar
     assert world.head("main") == COMMITS[0]
     world.protection = None
     assert (await forge.get(number)).mergeable is CheckState.PASSED
-    await forge.merge(number, second, "squash")
+    await forge.merge(
+        number, second, "squash", "Round\n\nIt does.\n\nSigned-off-by: A <a@b.example>"
+    )
+    numbered = "" if site.fake.kind == "gitlab" else f" (#{number})"
+    told = f"Round{numbered}\n\nIt does.\n\nSigned-off-by: A <a@b.example>"
+    assert world.pulls[0].message == told
     merged = await forge.get(number)
     assert (merged.state, merged.head) == (PullState.MERGED, second)
     assert world.head("main") == second

@@ -153,6 +153,7 @@ WORK: Final = {
     "worker.suspects",
     "registry.register",
     "registry.remove",
+    "published.publish",
 }
 LEASES: Final = {"registry.acquire", "registry.renew", "registry.resign"}
 SENDING: Final = {

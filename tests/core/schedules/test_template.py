@@ -69,7 +69,7 @@ def test_typed_values_have_the_types_of_their_schemas() -> None:
         "port": "80",
         "level": "minor",
     }
-    assert _define().parsed(typed) == {
+    assert _define().inputs.parsed(typed) == {
         "package": "3",
         "days": 14,
         "strict": True,
@@ -77,18 +77,18 @@ def test_typed_values_have_the_types_of_their_schemas() -> None:
         "port": 80,
         "level": "minor",
     }
-    assert _define().parsed({"files": '["a,b"]', "days": "soon"}) == {
+    assert _define().inputs.parsed({"files": '["a,b"]', "days": "soon"}) == {
         "files": ["a,b"],
         "days": "soon",
     }
 
 
-def test_defaults_complete_the_given_values() -> None:
-    definition = _define()
-    assert definition.values({"package": "x"}) == {"package": "x", "days": 7}
-    assert definition.required == ["package"]
+def test_parameters_have_defaults_and_names() -> None:
+    inputs = _define().inputs
+    assert inputs.defaults == {"days": 7}
+    assert inputs.required == ["package"]
     with pytest.raises(UsageError, match="unknown parameter 'pakage'; did you mean package"):
-        definition.values({"pakage": "x"})
+        inputs.check_names({"pakage": "x"})
 
 
 @cases(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from draftsman.errors import DatabaseUnreachable
 from draftsman.events.event import Event
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.jobs.runs.run import LeaderTerm, Run
@@ -69,7 +70,9 @@ def runtime_with(
     values["questions"] = rt.settings.questions.model_copy(update={"ask_grace": ask_grace})
     values["sweeps"] = SweepSettings.model_validate({"lease": 2} | (sweeps or {}))
     settings = rt.settings.model_copy(update=values)
-    return wire(settings, db or rt.db, False)
+    services = wire(settings, db or rt.db, False)
+    vars(services)["schemas"] = rt.schemas  # which the fixture closes
+    return services
 
 
 def refuse_listening(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,9 +92,12 @@ async def running_worker(
     slots: int = 2,
     leader: bool = False,
     queues: tuple[str, ...] | None = None,
+    described: Sequence[TypeDescription] = (),
 ) -> AsyncIterator[WorkerProcess]:
     """Run a worker until the block ends, shut it down, and raise its error if it failed."""
-    process = rt.worker_process(handlers, slots=slots, leader=leader, queues=queues)
+    process = rt.worker_process(
+        handlers, slots=slots, leader=leader, queues=queues, described=described
+    )
     task = asyncio.create_task(process.run())
     try:
         await until(lambda: _is_registered(rt, process.id, task), "the worker's row")

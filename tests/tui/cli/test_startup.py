@@ -30,7 +30,7 @@ NOT_TO_READ: Final = NEVER | {
 """Packages that a command that only reads does not need either."""
 READERS: Final = [
     "jobs", "show {job}", "why {job}", "questions", "events {job}", "logs {job}", "workers",
-    "deliveries",
+    "deliveries", "types",
 ]  # fmt: skip
 WRITERS: Final = ["extend {job}/1 1h", "submit --unchecked --type noop"]
 COUNT: Final = """
@@ -61,7 +61,7 @@ async def test_a_writing_command_loads_only_required_modules(
     assert packages(others) & NEVER == set()
 
 
-@pytest.mark.parametrize("line", slow_except(["show {job}"], READERS))
+@pytest.mark.parametrize("line", slow_except(["show {job}", "types"], READERS))
 async def test_a_command_builds_no_models(database_url: str, job: str, line: str) -> None:
     modules = await loaded_modules(f"{line.format(job=job)} --json", database_url)
     assert packages(modules) & NOT_TO_READ == set()

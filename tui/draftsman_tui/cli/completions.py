@@ -61,6 +61,9 @@ async def _stored(rt: Runtime, kind: Completed) -> Sequence[tuple[str, str]]:
         case "repo":
             catalog = await rt.repos.catalog()
             return [(location.name, "") for location in catalog.locations()]
+        case "type":
+            types = await rt.published_types.all()
+            return [(type.name, first_line(type.description, MAX_HELP)) for type in types]
         case "agent":
             return []
     assert_never(kind)

@@ -31,7 +31,7 @@ WAITING = "waiting"
 """Alias of both waiting statuses."""
 PAUSED = "paused"
 """Name for jobs that are paused, whatever their status."""
-Completed = Literal["job", "question", "agent", "repo"]
+Completed = Literal["job", "question", "agent", "repo", "type"]
 """Kinds of values that the shell completes from the configuration or the database."""
 
 
@@ -257,6 +257,7 @@ TEXT = Parsed("text", _text)
 AGENT = Parsed("text", _text, _stored("agent"))
 REPO = Parsed("text", _text, _complete_repo)
 """Name, path or URL of a repository."""
+JOB_TYPE = Parsed("text", _text, _stored("type"))
 TEXT_OR_STDIN = Parsed("text", lambda text: read_stdin() if text == "-" else _text(text))
 JSON = json_param("--payload")
 PAIR = Parsed("key=value", pair)

@@ -81,7 +81,7 @@ async def _template_view(ctx: BotContext, job: Job, target: str) -> View | None:
         template = await ctx.rt.templates.get(f"{job.template}@{job.template_version}")
     except NotFound:  # removed: its text is shown
         return None
-    if template.definition is None or not template.definition.properties:
+    if template.definition is None or not template.definition.inputs.properties:
         return None
     values = mapping(job.overrides.get(PARAMETERS))
     return template_form(template, template.definition, target, job=job.number, values=values)

@@ -99,10 +99,10 @@ class Parameter:
 
 def form_parameters(definition: TemplateDefinition) -> Iterator[Parameter]:
     """Yield the parameters in the order of the form: required parameters come first."""
-    required = set(definition.required)
-    names = list(definition.properties)
+    required = set(definition.inputs.required)
+    names = list(definition.inputs.properties)
     for name in sorted(names, key=lambda name: name not in required):
-        schema = _resolved(definition.properties[name], definition.parameters)
+        schema = _resolved(definition.inputs.properties[name], definition.parameters)
         yield Parameter(name, f"{ids.PARAMETER}:{names.index(name)}", schema, name in required)
 
 

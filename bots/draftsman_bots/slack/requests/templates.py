@@ -68,7 +68,7 @@ async def run_template(
     ctx.rt.policy.check(actor, Verb.SUBMIT)
     template = await ctx.rt.templates.get(name)
     definition = _definition(template)
-    if values or not definition.properties:
+    if values or not definition.inputs.properties:
         return await _submit(ctx, actor, origin, name, values, typed=True)
     view = template_form(template, definition, origin.target)
     if origin.interaction is None:  # a message cannot open a modal
@@ -142,7 +142,7 @@ def _definition(template: Template) -> TemplateDefinition:
 
 def _listed(template: Template, definition: TemplateDefinition) -> Block:
     description = escape_truncated(definition.description, 200)
-    parameters = ", ".join(definition.properties)
+    parameters = ", ".join(definition.inputs.properties)
     lines = [f"*{template.name}* {description}", escape_truncated(parameters, 200)]
     block = section("\n".join(line for line in lines if line.strip()))
     block["accessory"] = _button(template, definition)
@@ -152,6 +152,6 @@ def _listed(template: Template, definition: TemplateDefinition) -> Block:
 def _button(template: Template, definition: TemplateDefinition) -> Block:
     action = f"{ids.TEMPLATE}:{template.name}"
     value = ids.template_value(template.name)
-    if definition.properties:
+    if definition.inputs.properties:
         return button("Run…", action, value)
     return button("Run", action, value, confirm=f"Submit a job of template {template.name}?")

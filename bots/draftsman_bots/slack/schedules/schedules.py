@@ -253,7 +253,9 @@ async def _spec(ctx: BotContext, proposal: Proposal, channel: str, user: str) ->
     if not proposal.mode:
         name, values = assignments(proposal.text)
         template = await ctx.rt.templates.get(name)
-        params = values if template.definition is None else template.definition.parsed(values)
+        params = (
+            values if template.definition is None else template.definition.inputs.parsed(values)
+        )
         return ScheduleSpec(
             proposal.name, proposal.rule, proposal.zone, template=name, params=params or None
         )

@@ -103,8 +103,8 @@ async def template_request(
     definition = template.definition
     if definition is None:
         raise UsageError(f"template {template_name} was removed")
-    on_card = read_parameters(definition.properties, ticket)
-    values = definition.parsed(on_card.values)
+    on_card = read_parameters(definition.inputs.properties, ticket)
+    values = definition.inputs.parsed(on_card.values)
     fields = {"subject_key": card_subject_key(episode.card), "source_type": "ticket"}
     fields |= {"url": ticket["url"]} if ticket["url"] and not definition.url else {}
     problems = dict(on_card.problems)
@@ -120,7 +120,9 @@ async def template_request(
             )
         except InvalidParameters as error:
             problems = await templates.problems(template, values)
-            problems |= {name: "is required" for name in definition.required if name not in values}
+            problems |= {
+                name: "is required" for name in definition.inputs.required if name not in values
+            }
             if not problems:
                 raise UsageError(str(error)) from None
     if problems:
@@ -148,7 +150,7 @@ def missing_comment(
     """Return the comment that asks for the parameters of a template, each with its problem."""
     lines = []
     for name, problem in list(problems.items())[:MAX_ASKED]:
-        description = definition.properties.get(name, {}).get("description")
+        description = definition.inputs.properties.get(name, {}).get("description")
         note = f" ({markdown.one_line(description, 200)})" if isinstance(description, str) else ""
         lines.append(f"- {markdown.one_line(name, 200)}{note}: {markdown.one_line(problem, 300)}")
     example = "\n".join(f"{name}: VALUE" for name in list(problems)[:MAX_ASKED])

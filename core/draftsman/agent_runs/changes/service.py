@@ -86,7 +86,9 @@ class Changes:
             patches = [await _patch(conn, item, None) for item in (earlier, question)]
         for item, patch in zip((earlier, question), patches, strict=True):
             if patch is None:
-                raise Refused(f"{item.name}: diff not available")
+                raise Refused(
+                    f"{item.name} has no diff; only jobs that change a repository have one"
+                )
         before, after = (patch or "" for patch in patches)
         since = await asyncio.to_thread(difference, earlier, question, before, after)
         return since, earlier.name

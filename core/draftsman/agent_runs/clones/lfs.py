@@ -6,9 +6,11 @@ import asyncio
 import os
 import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +26,7 @@ from draftsman.agent_runs.clones.mixed_commits import commit_with_entries
 
 ATTRIBUTES: Final = ".gitattributes"
 FILTER: Final = b"filter=lfs"
+CHUNK: Final = 1024 * 1024
 KEPT_DAYS: Final = 8
 """Days that a content is kept after its last use: longer than any run."""
 AGENT_CONFIG: Final = """[filter "lfs"]
@@ -78,36 +81,49 @@ async def pointers_of(mirror: Path, commit: str) -> dict[bytes, LfsObject]:
 
 async def commit_with_contents(mirror: Path, commit: str, contents: Mapping[str, LfsObject]) -> str:
     """Return a commit on top of `commit` that has these contents instead of pointers, by path."""
+    blobs = await _write(mirror, contents.values())
     listed = await git("ls-tree", "-rz", "--full-tree", commit, cwd=mirror, limit=MAX_LISTING)
     lines = []
     for entry in filter(None, listed.split(b"\0")):
         details, _, path = entry.partition(b"\t")
         item = contents.get(os.fsdecode(path))
         if item is not None:
-            blob = await _write(mirror, item)
-            lines.append(details.split()[0] + b" " + blob.encode() + b"\t" + path)
+            lines.append(details.split()[0] + b" " + blobs[item] + b"\t" + path)
     return await commit_with_entries(mirror, commit, lines, "with contents of Git LFS")
 
 
 async def store_in_tree(mirror: Path, objects: Iterable[LfsObject]) -> str:
     """Return a tree of a mirror with the contents of objects, for a bundle."""
-    lines = [f"100644 blob {await _write(mirror, item)}\t{item.oid}\n" for item in objects]
-    tree = await git("mktree", cwd=mirror, stdin="".join(lines).encode())
-    return tree.decode().strip()
+    blobs = await _write(mirror, objects)
+    lines = [b"100644 blob %s\t%s\n" % (blob, item.oid.encode()) for item, blob in blobs.items()]
+    return (await git("mktree", cwd=mirror, stdin=b"".join(lines))).decode().strip()
 
 
 async def store_from_tree(mirror: Path, tree: str) -> None:
     """Write the contents in such a tree to the store of a mirror."""
-    listed = await git("ls-tree", "-z", tree, cwd=mirror)
-    blobs = [line.split()[2] for line in listed.split(b"\0") if line]
-    for content in await _contents(mirror, blobs):
-        await asyncio.to_thread(store_content, store_of(mirror), [content])
+    with tempfile.TemporaryDirectory(dir=mirror) as folder:
+        index = Path(folder, "index")
+        files = Path(folder, "files")
+        files.mkdir()
+        env = {"GIT_DIR": mirror, "GIT_WORK_TREE": files, "GIT_INDEX_FILE": index}
+        variables = {name: str(path) for name, path in env.items()}
+        await git("read-tree", "--reset", "-u", tree, cwd=files, env=variables)
+        await asyncio.to_thread(_store_files, store_of(mirror), files)
 
 
-async def _write(mirror: Path, item: LfsObject) -> str:
-    """Write a content of the store to the mirror; return the blob."""
-    path = str(item.path(store_of(mirror)))
-    return (await git("hash-object", "-w", "--no-filters", path, cwd=mirror)).decode().strip()
+def _store_files(store: Path, folder: Path) -> None:
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            store_content(store, iter(partial(file.read, CHUNK), b""))
+
+
+async def _write(mirror: Path, objects: Iterable[LfsObject]) -> dict[LfsObject, bytes]:
+    """Write contents of the store to the mirror; return the blob of each."""
+    items = [*dict.fromkeys(objects)]
+    paths = "".join(f"{item.path(store_of(mirror))}\n" for item in items)
+    options = ("-w", "--no-filters", "--stdin-paths")
+    output = await git("hash-object", *options, cwd=mirror, stdin=paths.encode())
+    return dict(zip(items, output.split(), strict=True))
 
 
 async def _contents(mirror: Path, objects: list[bytes]) -> list[bytes]:

@@ -16,7 +16,12 @@ from draftsman.agent_runs.clones.commits import HEADS
 from draftsman.agent_runs.clones.git import git, git_failure, git_status, git_version
 from draftsman.agent_runs.clones.mirror import open_mirror
 from draftsman.agent_runs.clones.source import RepoSource
-from draftsman.agent_runs.clones.workspace import ContinuedBranch, Snapshot, Workspace
+from draftsman.agent_runs.clones.workspace import (
+    ContinuedBranch,
+    Snapshot,
+    Workspace,
+    unbundle,
+)
 from draftsman.agent_runs.policies.conflicts import BranchConflict
 
 MERGE_TREE: Final = (2, 38)
@@ -163,6 +168,28 @@ async def branch_work(
     work = commit.decode().strip()
     await git("update-ref", f"{prefix}work", work, cwd=mirror)
     return ContinuedBranch(branch, parents=(head, tip), work=work, base=tip)
+
+
+async def with_earlier_work(
+    data_dir: Path, source: RepoSource, *, branch: ContinuedBranch, bundle: bytes, job: int
+) -> ContinuedBranch:
+    """Return a branch of `branch_work` with the work of a bundle, which began at an earlier commit.
+
+    Raises Failure `branch_moved` if they conflict.
+    """
+    assert branch.work is not None  # noqa: S101 - as of `branch_work`
+    mirror = await open_mirror(data_dir, source)
+    work = await unbundle(mirror, bundle)
+    if "work" not in work:
+        return branch
+    tree, paths = await _merge(mirror, branch.work, work["work"])
+    if paths is not None:
+        text = f"commits of people on {branch.name} conflict with the work in {', '.join(paths)}"
+        raise git_failure(f"{text}; retry with --fresh to begin with their commits", "branch_moved")
+    commit = await git("commit-tree", tree, "-p", branch.work, "-m", "merge", cwd=mirror)
+    merged = commit.decode().strip()
+    await git("update-ref", f"{FOLLOWED}{job}/work", merged, cwd=mirror)
+    return replace(branch, work=merged)
 
 
 async def _fork_point(mirror: Path, ours: str, theirs: str) -> str:

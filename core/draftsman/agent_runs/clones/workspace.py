@@ -87,6 +87,8 @@ def replace_root(value: Any, root: re.Pattern[str], prefix: str) -> Any:
 
 MAX_JUDGED: Final = 1024 * 1024
 """Maximum bytes of a content of Git LFS in which a policy looks for secrets."""
+ALL_JUDGED: Final = 8 * MAX_JUDGED
+"""Maximum bytes of all of them."""
 MAX_READ: Final = 256 * 1024
 """Maximum bytes of a file of a commit that is read for its settings."""
 GITLINK: Final = b"160000"
@@ -820,18 +822,25 @@ class Workspace:
 
     async def with_contents(
         self, snapshot: Snapshot, contents: Mapping[str, LfsObject]
-    ) -> Snapshot:
-        """Return the work with short contents of Git LFS instead of pointers, to be judged."""
+    ) -> tuple[Snapshot, dict[str, int]]:
+        """Return the work with contents of Git LFS instead of pointers, to be judged.
+
+        And the sizes of the contents that it does not have, by path: those that are too large, and
+        those that this worker does not have.
+        """
         store = store_of(self.mirror)
-        short = {
-            path: item
-            for path, item in contents.items()
-            if item.size <= MAX_JUDGED and item.path(store).is_file()
-        }
-        if not short:
-            return snapshot
-        commit = await commit_with_contents(self.mirror, snapshot.commit, short)
-        return replace(snapshot, commit=commit)
+        judged: dict[str, LfsObject] = {}
+        total = 0
+        for path, item in sorted(contents.items(), key=lambda entry: entry[1].size):
+            is_short = item.size <= MAX_JUDGED and total + item.size <= ALL_JUDGED
+            if is_short and item.path(store).is_file():
+                judged[path] = item
+                total += item.size
+        rest = {path: item.size for path, item in contents.items() if path not in judged}
+        if not judged:
+            return snapshot, rest
+        commit = await commit_with_contents(self.mirror, snapshot.commit, judged)
+        return replace(snapshot, commit=commit), rest
 
     async def ordinary_lfs_files(self, snapshot: Snapshot, pointers: Collection[str]) -> list[str]:
         """Return the files of the work that should be `pointers` by the attributes of the tree."""
@@ -853,13 +862,7 @@ class Workspace:
 
     async def _unpack(self, bundle: bytes) -> str | None:
         """Store the objects of a bundle; return the commit of the work, if it has any."""
-        file = self.folder / "bundle"
-        await asyncio.to_thread(file.write_bytes, bundle)
-        heads = (await git("bundle", "unbundle", str(file), cwd=self.mirror)).decode().split()
-        file.unlink()
-        objects = {
-            ref.rpartition("/")[2]: sha for sha, ref in zip(heads[::2], heads[1::2], strict=True)
-        }
+        objects = await unbundle(self.mirror, bundle)
         for name, sha in objects.items():
             await self._set_ref(name, sha)
         if (tree := objects.get("contents")) is not None:
@@ -905,6 +908,16 @@ class Workspace:
             await git("reset", "--quiet", "--mixed", cwd=self.path)
         shutil.copy2(self.path / ".git" / "index", self.folder / "index")
         await self._find_converted(work)
+
+
+async def unbundle(mirror: Path, bundle: bytes) -> dict[str, str]:
+    """Store the objects of a bundle in a mirror; return those of its refs, by the last word."""
+    with tempfile.TemporaryDirectory(dir=mirror) as folder:
+        file = Path(folder, "bundle")
+        await asyncio.to_thread(file.write_bytes, bundle)
+        heads = (await git("bundle", "unbundle", str(file), cwd=mirror)).decode().split()
+    pairs = zip(heads[::2], heads[1::2], strict=True)
+    return {ref.rpartition("/")[2]: sha for sha, ref in pairs}
 
 
 def _fingerprints(root: Path, names: Sequence[bytes]) -> dict[bytes, str | None]:

@@ -189,22 +189,24 @@ class RepoPolicy:
     def _content(self, file: PatchFile) -> Iterator[PolicyFinding]:
         if file.deleted:
             return
-        yield from self._size(file.path, file.size)
+        if file.size > self.settings.large_file_kb * KILOBYTE:
+            yield from self._finding("large_files", file.path, detail=format_size(file.size))
         if file.binary:
             yield from self._finding("binary_files", file.path)
 
-    def of_lfs(self, sizes: Mapping[str, int], ordinary: Iterable[str]) -> list[PolicyFinding]:
-        """Return the findings about contents of Git LFS by their bytes, and about `ordinary` files.
+    def of_lfs(self, unread: Mapping[str, int], ordinary: Iterable[str]) -> list[PolicyFinding]:
+        """Return the findings about files of Git LFS.
 
-        A patch has only the pointers of the former.
+        `unread` are the bytes of contents of which the patch has only the pointers, and `ordinary`
+        the files of which it should have pointers.
         """
-        large = [path for path in sizes if self._path_rule(path) is None]
-        found = [item for path in large for item in self._size(path, sizes[path])]
-        return found + [item for path in ordinary for item in self._finding("lfs_files", path)]
-
-    def _size(self, path: str, size: int) -> Iterator[PolicyFinding]:
-        if size > self.settings.large_file_kb * KILOBYTE:
-            yield from self._finding("large_files", path, detail=format_size(size))
+        large = [
+            finding
+            for path, size in unread.items()
+            if self._path_rule(path) is None
+            for finding in self._finding("large_files", path, detail=format_size(size))
+        ]
+        return large + [item for path in ordinary for item in self._finding("lfs_files", path)]
 
     def _secrets(
         self, file: PatchFile, lines: Sequence[str] | None = None

@@ -47,15 +47,17 @@ class OnCall:
 
     async def on_duty(self, now: datetime) -> dict[str, tuple[str, ...]]:
         """Return the people on duty of each schedule; empty for a calendar that cannot be read."""
-        people: dict[str, tuple[str, ...]] = {}
-        for name in self._settings.oncall:
-            try:
-                duties = on_duty(await self._read(name, now), now)
-            except DraftsmanError as error:
-                _log.warning("on-call schedule %s: %s", name, error)
-                duties = []
-            people[name] = tuple(dict.fromkeys(duty.person for duty in duties))
-        return people
+        names = list(self._settings.oncall)
+        duties = await asyncio.gather(*(self._on_duty(name, now) for name in names))
+        return dict(zip(names, duties, strict=True))
+
+    async def _on_duty(self, name: str, now: datetime) -> tuple[str, ...]:
+        try:
+            duties = on_duty(await self._read(name, now), now)
+        except DraftsmanError as error:
+            _log.warning("on-call schedule %s: %s", name, error)
+            duties = []
+        return tuple(dict.fromkeys(duty.person for duty in duties))
 
     async def duties(self, name: str, now: datetime) -> tuple[list[Duty], Duty | None]:
         """Return the duties at a time, and the next; raises Failure, UsageError.

@@ -56,7 +56,8 @@ async def merge_pull_request(ctx: RunContext) -> Outcome:
         action=action,
         context=f"{checks}\nchanges: draftsman diff {name}",
     )
-    await ctx.step("merge", lambda _: _merge(forge, number, head, method))
+    message = await _message(run, payload.job, opened)
+    await ctx.step("merge", lambda _: _merge(forge, number, head, method, message))
     return Done(_result(await forge.get(number), head))
 
 
@@ -77,6 +78,15 @@ async def _opened(run: WorkerRun, job: int) -> Mapping[str, Any]:
     if "number" not in opened:
         raise _refusal(f"the pull request of {job_name(job)} was {opened['problem']}")
     return opened
+
+
+async def _message(run: WorkerRun, job: int, opened: Mapping[str, Any]) -> str:
+    """Return the message of the work: that of the first job, which has its title."""
+    followed = await run.wait(run.services.workflows.followed_pull, job)
+    if followed is not None:
+        first = recorded(await run.wait(run.services.checkpoints.steps, followed.root))
+        opened = first or opened
+    return str(opened.get("message", ""))
 
 
 def _forge(run: WorkerRun, opened: Mapping[str, Any]) -> tuple[Forge, str]:
@@ -134,10 +144,10 @@ async def _wait(
     await ctx.sleep(f"{prefix}{waits}", seconds, reason=reason)
 
 
-async def _merge(forge: Forge, number: int, head: str, method: str) -> bool:
+async def _merge(forge: Forge, number: int, head: str, method: str, message: str) -> bool:
     """Merge, unless an earlier run of the job did; return True."""
     if (await forge.get(number)).state is not PullState.MERGED:
-        await forge.merge(number, head, method)
+        await forge.merge(number, head, method, message)
     return True
 
 

@@ -108,6 +108,8 @@ class JobLimits:
     """Built-in types with a configured handler, which validates the payload itself."""
     concurrency_keys: Mapping[str, str] = field(default_factory=dict)
     """Default concurrency keys of types, with placeholders."""
+    configured: Mapping[str, LimitChanges] = field(default_factory=dict)
+    """The limits of types that the configuration sets."""
     key_paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Paths of types, of which their keys have the first that a request names."""
     _nested: dict[str, RetryPolicy] = field(init=False)
@@ -155,6 +157,7 @@ def configured_limits(settings: Settings) -> JobLimits:
         agents={name: agent.limits() for name, agent in settings.agents.items()},
         tools={name: tool.limits() for name, tool in settings.tools.items()},
         replaced=settings.handlers.keys() & BUILT_IN.keys(),
+        configured={name: section.limits() for name, section in settings.types.items()},
         concurrency_keys={
             name: section.concurrency_key
             for name, section in settings.types.items()

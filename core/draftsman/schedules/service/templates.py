@@ -131,7 +131,7 @@ class Templates:
         definition = template.definition
         if definition is None:
             raise _removed(template.name)
-        params = definition.values(definition.parsed(params) if typed else params)
+        params = _with_defaults(definition, params, typed=typed)
         schema = {"type": "object", **definition.parameters}
         if (problem := await checker.problem(schema, params)) is not None:
             raise InvalidParameters(f"parameters of template {template.name}: {problem}")
@@ -146,6 +146,7 @@ class Templates:
         if template.definition is None:
             return {}
         definition = template.definition
+        properties = definition.parameters.get("properties", {})
         shared = {
             name: value
             for name, value in definition.parameters.items()
@@ -153,8 +154,8 @@ class Templates:
         }
         async with SchemaChecker() as checker:
             problems = {
-                name: await checker.problem(shared | definition.properties[name], value)
-                for name, value in definition.values(params).items()
+                name: await checker.problem(shared | properties[name], value)
+                for name, value in _with_defaults(definition, params).items()
             }
         return {name: problem for name, problem in problems.items() if problem is not None}
 
@@ -184,6 +185,15 @@ class Templates:
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.TEMPLATES)
         return actor
+
+
+def _with_defaults(
+    definition: TemplateDefinition, params: Mapping[str, Any], *, typed: bool = False
+) -> dict[str, Any]:
+    """Return the parameters and the defaults of the others; raises UsageError for other names."""
+    definition.inputs.check_names(params)
+    given = definition.inputs.parsed(params) if typed else params
+    return definition.inputs.defaults | dict(given)
 
 
 def parse_name(text: str) -> tuple[str, int | None]:

@@ -8,6 +8,8 @@ from typing import ClassVar, Final
 from uuid import UUID
 
 from draftsman.database.database import Connection, Database, DedicatedSession
+from draftsman.job_types.published.description import TypeDescription
+from draftsman.job_types.published.service import publish
 from draftsman.processes import host
 from draftsman.worker.registry import store
 from draftsman.worker.registry.registered_worker import RegisteredWorker, is_lost
@@ -75,13 +77,16 @@ class WorkerRegistration:
         queues: Sequence[str],
         slots: int,
         targets: Sequence[str] = (),
+        described: Sequence[TypeDescription] = (),
         session: DedicatedSession | None = None,
     ) -> None:
         """`session` is the session for registration: the heartbeat's, which is always free.
 
-        `targets` are those that it sends deliveries to, such as `webhook:team`.
+        `targets` are those that it sends deliveries to, such as `webhook:team`; `described` are the
+        types that it publishes.
         """
         self._targets = targets
+        self._described = described
         self._db = db
         self._session = session or db.dedicated_session(pinned=False)
         self._id = id
@@ -97,9 +102,10 @@ class WorkerRegistration:
         return self._lock_id
 
     async def register(self) -> None:
-        """Register the worker, also again after it was removed as dead."""
+        """Publish its types, and register the worker, also again after it was removed as dead."""
         pid = os.getpid()
         async with self._session.connection(CONNECT_TIMEOUT) as conn:
+            await publish(conn, self._described)
             self._lock_id = await store.register(
                 conn,
                 id=self._id,
@@ -113,6 +119,7 @@ class WorkerRegistration:
                 queues=self._queues,
                 slots=self._slots,
                 targets=self._targets,
+                descriptions=[type.version for type in self._described],
             )
 
     async def hold(self, conn: Connection) -> bool:

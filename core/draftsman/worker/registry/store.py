@@ -31,10 +31,12 @@ async def register(
     queues: Sequence[str],
     slots: int,
     targets: Sequence[str] = (),
+    descriptions: Sequence[str] = (),
 ) -> int:
     """Insert or update the worker; return the number of its session lock.
 
-    `targets` are those that it sends deliveries to, such as `webhook:team`.
+    `targets` are those that it sends deliveries to, such as `webhook:team`; `descriptions` are
+    versions of types.
     """
     params = {
         "id": id,
@@ -47,6 +49,7 @@ async def register(
         "types": list(types),
         "queues": list(queues),
         "targets": list(targets),
+        "descriptions": list(descriptions),
         "slots": slots,
     }
     return int(await scalar(conn, _Q["register"], params))

@@ -2,9 +2,9 @@
 
 -- name: register
 INSERT INTO draftsman.workers (id, lock_id, host, host_id, pid, pid_started, version, types,
-       queues, targets, slots)
+       descriptions, queues, targets, slots)
 VALUES (%(id)s, coalesce(%(lock_id)s::int, nextval('draftsman.workers_lock_id_seq')), %(host)s, %(host_id)s, %(pid)s, %(pid_started)s, %(version)s, %(types)s,
-        %(queues)s, %(targets)s, %(slots)s)
+        %(descriptions)s, %(queues)s, %(targets)s, %(slots)s)
     ON CONFLICT (id) DO UPDATE SET heartbeat_at = draftsman.now()
 RETURNING lock_id
 

@@ -14,7 +14,7 @@ from draftsman.agent_runs.clones.lfs import pointers_of, store_of
 from draftsman.agent_runs.clones.lfs_filter import LfsObject, parse_pointer, store_content
 from draftsman.agent_runs.clones.open_branches import branch_work
 from draftsman.agent_runs.clones.source import RepoSource
-from draftsman.agent_runs.clones.workspace import ContinuedBranch, Workspace
+from draftsman.agent_runs.clones.workspace import MAX_JUDGED, ContinuedBranch, Workspace
 from draftsman.errors import Failure
 from draftsman.forges.pull_request import GitLogin
 from draftsman.settings.http import HttpSettings
@@ -207,15 +207,22 @@ async def test_only_the_content_of_a_pointer_is_taken_from_a_folder(
     assert len(workspace.missing_parts) == 1
 
 
-async def test_short_contents_are_judged(tmp_path: Path, source: Path) -> None:
+async def test_short_contents_are_judged_and_the_others_named(tmp_path: Path, source: Path) -> None:
     workspace: Workspace = await prepare(tmp_path / "data", source, parts=LFS)
     (workspace.path / "text.bin").write_text("hidden = 1\n")
+    (workspace.path / "large.bin").write_bytes(b"x" * (MAX_JUDGED + 1))
+    (workspace.path / "unknown.bin").write_bytes(POINTER)
+    for number in range(9):
+        (workspace.path / f"many{number}.bin").write_bytes(b"%d" % number * (MAX_JUDGED - 1))
     snapshot = await workspace.snapshot("work")
     contents = await workspace.changed_contents(snapshot)
-    assert {path: item.size for path, item in contents.items()} == {"text.bin": 11}
+    assert len(contents) == 12
     assert b"hidden" not in await workspace.diff(snapshot)
-    judged = await workspace.with_contents(snapshot, contents)
+    judged, rest = await workspace.with_contents(snapshot, contents)
     assert b"+hidden = 1" in await workspace.diff(judged)
+    many = [path for path in rest if path.startswith("many")]
+    assert sorted(rest) == sorted(["large.bin", "unknown.bin", *many])
+    assert len(many) == 2, "more than all together may have"
 
 
 @pytest.fixture

@@ -218,3 +218,38 @@ async def test_a_failure_of_a_persons_commit_starts_a_follow_up_from_it(
     assert any(f"The check tests failed on {later[:12]}" in text for text in texts)
     log = git("log", "--format=%H", world.head(branch) or "", cwd=world.repository).split()
     assert log[1:4] == [later, pushed, first]
+
+
+@pytest.mark.parametrize("name", ["b.txt", "asked.txt"])
+async def test_the_retry_of_a_follow_up_has_what_a_person_pushed_meanwhile(
+    forge: FollowedForge, make: Factory, name: str
+) -> None:
+    """On top of it is the work of the first attempt, unless they conflict."""
+    world = forge.site.fake.world
+    async with worker(forge):
+        number, branch = await published(forge, make, deny_files_over=3)
+        world.talk.comment(1, "ben", "/draftsman count on")
+        await forge.step()
+        follow_up = (await forge.jobs(number))[1]
+        await wait_for_question(forge.rt, follow_up)
+        pushed = commit_file(world.repository, world.head(branch) or "", name, "theirs\n")
+        world.push(branch, pushed)
+        await make.decide(follow_up, True, make.owner)
+        failed = await wait_for_end(forge.rt, follow_up)
+        retry = (await forge.rt.job_control.retry(follow_up, make.owner)).number
+        if name == "b.txt":
+            await wait_for_question(forge.rt, retry)
+            await make.decide(retry, True, make.owner)
+        job = await wait_for_end(forge.rt, retry)
+    assert (failed.status, failed.error_class) == (S.FAILED, "PERMANENT")
+    head = world.head(branch) or ""
+    if name != "b.txt":
+        assert (job.status, head) == (S.FAILED, pushed)
+        assert f"conflict with the work in {name}; retry with --fresh" in (job.last_error or "")
+        return
+    assert job.status is S.COMPLETED, job.last_error
+    assert (job.result or {})["summary"] == "turn 3", "the agent's session"
+    assert git("log", "-1", "--format=%P", head, cwd=world.repository) == pushed
+    assert git("show", f"{head}:b.txt", cwd=world.repository) == "theirs"
+    lines = git("show", f"{head}:a.txt", cwd=world.repository).splitlines()
+    assert lines == ["one", "turn 1", "turn 2", "turn 3"]

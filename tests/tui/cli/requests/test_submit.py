@@ -348,7 +348,8 @@ async def test_a_type_of_a_live_worker_has_no_warning(cli: Cli, rt: Runtime) -> 
     known = await cli("submit", "--type", "bill:month")
     assert (known.out, known.err) == ("D-1 created\n", "")
     unknown = await cli("submit", "--type", "bill:moth")
-    assert "no handler in [handlers] or on a live worker; did you mean bill:month?\n" in unknown.err
+    problem = "no handler in [handlers] or on a live worker; did you mean bill:month?"
+    assert f"{problem}; nobody has described the type\n" in unknown.err
     await worker.leave()
     assert "no worker is running" in (await cli("submit", "--type", "bill:month")).err
 

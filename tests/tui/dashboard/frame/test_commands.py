@@ -78,7 +78,7 @@ async def _decided(rt: Runtime, make: Factory, by: Actor, *keys: str) -> tuple[i
         await seen.rows(f"D-{work.number}/1")
         await seen.press("a")
         await seen.dialog("ApprovalDialog")
-        await seen.see("Deploy?", "carol, dave", "diff not available")
+        await seen.see("Deploy?", "carol, dave")
         await seen.press(*keys)
         return work.number, await seen.wait_for_toast("d")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.actions import questions as actions
-from draftsman.deliveries.question_text import closed_text, missing_diff
+from draftsman.deliveries.question_text import closed_text, has_patch
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
@@ -361,7 +361,7 @@ async def _read_line() -> str:
 
 def _prompt_text(question: Question) -> str:
     if question.kind is QuestionKind.APPROVAL:
-        diff = "" if missing_diff(question) else "d: diff, "
+        diff = "d: diff, " if has_patch(question) else ""
         changes = "r: request changes, " if question.takes_changes else ""
         return f"Approve {question.name}? y, n, {changes}{diff}enter: not now: "
     return f"{actions.answer.takes.prompt.format(question.name)} (enter: not now): "

@@ -9,10 +9,11 @@ import click
 from draftsman.errors import UsageError
 from draftsman.jobs.job import Condition, OnFailure
 from draftsman.jobs.requests.invocation import UniqueBy, UniqueStates
+from draftsman_tui.cli.requests import type_options
 from draftsman_tui.terminal import params
 
 request_options = params.together(
-    click.option("--type", help="Job type; default: run_agent."),
+    click.option("--type", type=params.JOB_TYPE, help="Job type; default: run_agent."),
     click.option("--agent", type=params.AGENT, help="Name of a configured agent."),
     click.option("--repo", type=params.REPO, help="Repository: path, URL or name."),
     click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from."),
@@ -61,7 +62,7 @@ def request_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, 
 
 
 submit_options = params.together(
-    click.argument("text", nargs=-1, type=params.TEXT),
+    click.argument("text", nargs=-1, type=type_options.TEXT),
     request_options,
     click.option(
         "--key", type=params.TEXT, help="Idempotency key; the same key creates no new job."

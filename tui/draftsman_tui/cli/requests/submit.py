@@ -20,10 +20,17 @@ from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.perform import act, print_result, print_warnings
 from draftsman_tui.cli.requests.request_options import submit_options, submitted_fields
 from draftsman_tui.cli.requests.submit_batch import submit_batch
+from draftsman_tui.cli.requests.type_options import (
+    TypedCommand,
+    may_name_type,
+    refuse_options,
+    typed_fields,
+)
 from draftsman_tui.common.requests import options_named
+from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from draftsman.actions.action import ActionResult
     from draftsman.jobs.requests.invocation import Invocation
@@ -42,9 +49,11 @@ ONLY_TIDY: Final = (
 @command(
     "submit",
     section="Jobs",
+    cls=TypedCommand,
     examples=(
         "draftsman submit --agent tidy --repo . 'Tidy up the tests'",
-        "draftsman submit --type report:weekly --payload @week.json --key week-31",
+        "draftsman submit report:weekly --week 31 --key week-31",
+        "draftsman submit --type report:weekly --payload @week.json",
         "draftsman submit --repo . --subject nightly-tidy --wait 'Tidy up'",
         "draftsman submit --repo . --with-changes --agent claude 'Finish what I began'",
         "draftsman submit --repo . --unique-for 12h 'Update the dependencies'",
@@ -61,6 +70,13 @@ ONLY_TIDY: Final = (
     does=(actions.submit, actions.submit_many),
 )
 @submit_options
+@click.option(
+    "--param",
+    "parameters",
+    type=params.TEXT_PAIR,
+    multiple=True,
+    help="Parameter of a described type as key=value; repeatable.",
+)
 @click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
 @click.option("--wait", is_flag=True, help="Show events until the job finishes.")
 @click.option(
@@ -80,10 +96,16 @@ async def submit(
 ) -> None:
     """Submit a job.
 
-    TEXT is the instructions for the agent; - reads them from stdin. With --batch, each line of the
-    file holds the fields of a request (type, key, agent, repo, title, text, payload, …); options
-    on the command line are the defaults of every line. A line with a "name" can be named by "after"
-    of other lines: that job starts when the named jobs have ended as "on" says.
+    TEXT is the instructions for the agent; - reads them from stdin.
+
+    If the first word is a type with a colon that workers have described, or with --type, the
+    parameters of the type are options: draftsman submit report:weekly --help lists them. One that
+    is named like an option of this command is --param key=value.
+
+    With --batch, each line of the file holds the fields of a request (type, key, agent, repo,
+    title, text, payload, …); options on the command line are the defaults of every line. A line
+    with a "name" can be named by "after" of other lines: that job starts when the named jobs have
+    ended as "on" says.
 
     A batch is submitted a thousand lines at a time. An invalid line stops it; none of the thousand
     lines that contain it is submitted, and the earlier thousands are. Run an
@@ -101,17 +123,21 @@ async def submit(
     """
     if timeout is not None and not wait:
         raise UsageError("--timeout requires --wait")
+    ctx = click.get_current_context()
     fields = submitted_fields(text, options)
     if batch is not None:
+        refuse_options(ctx, text, fields)
         if text or wait or with_changes or "key" in fields:
             names = "TEXT, --key, --wait or --with-changes"
             raise UsageError(f"--batch cannot be combined with {names}")
         await submit_batch(app, batch, fields, unchecked=unchecked)
         return
-    with options_named():
-        require_instructions(fields)
-        request = build_request(fields, app.settings)
+    if not may_name_type(ctx):
+        refuse_options(ctx, text, fields)
+        _built(app, fields)  # reports what is wrong before it connects
     async with app.runtime() as rt:
+        fields = await typed_fields(rt, ctx, text, fields)
+        request = _built(app, fields)
         with options_named():
             request = await rt.request_checks.resolve(request, unchecked=unchecked)
         request, uncommitted = await _take_changes(app, request, with_changes=with_changes)
@@ -129,6 +155,13 @@ async def submit(
             return
         print_result(app, result)
         await print_next_step(app, rt, result)
+
+
+def _built(app: App, fields: Mapping[str, Any]) -> Invocation:
+    """Return the request; raises UsageError in the terms of the options."""
+    with options_named():
+        require_instructions(fields)
+        return build_request(fields, app.settings)
 
 
 async def _take_changes(

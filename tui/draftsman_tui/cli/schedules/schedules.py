@@ -118,7 +118,7 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
             rule, zone = _phrase_rule(phrase, zone, await rt.schedules.now())
         if template:
             definition = (await rt.templates.get(template)).definition
-            parameters = definition.parsed(parameters) if definition else parameters
+            parameters = definition.inputs.parsed(parameters) if definition else parameters
         spec = ScheduleSpec(
             name=name,
             rule=rule,

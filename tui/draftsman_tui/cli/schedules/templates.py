@@ -60,20 +60,6 @@ def schema_of(parameters: Sequence[str]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-def parameter_text(definition: TemplateDefinition) -> Iterator[str]:
-    """Yield a line for each parameter: its type or values, and its default."""
-    for name, schema in definition.properties.items():
-        kind = schema.get("type", "any")
-        notes = ["|".join(map(str, schema["enum"])) if "enum" in schema else str(kind)]
-        if "default" in schema:
-            notes.append(f"default {json.dumps(schema['default'], ensure_ascii=False)}")
-        elif name in definition.required:
-            notes.append("required")
-        if "description" in schema:
-            notes.append(str(schema["description"]))
-        yield f"{name}: {', '.join(notes)}"
-
-
 def template_file(path: str) -> dict[str, Any]:
     """Read the fields of a template from a TOML file, or from stdin for `-`; raises UsageError."""
     text = params.read_text(Path(path))
@@ -217,9 +203,9 @@ async def show(app: App, name: str) -> None:
         ),
         f"by {template.created_by}, {times.ago(template.created_at)}",
     )
-    if definition.properties:
+    if definition.inputs.properties:
         app.out.print("", styled("Parameters", "bold underline"))
-        app.out.print(*(f"  {text}" for text in parameter_text(definition)))
+        app.out.print(*(f"  {text}" for text in definition.inputs.lines()))
     app.out.print("", styled("Request", "bold underline"))
     for field, value in definition.request_fields.items():
         text = value if isinstance(value, str) else json.dumps(as_data(value), ensure_ascii=False)
@@ -355,9 +341,9 @@ async def _ask_missing(rt: Runtime, name: str, given: Mapping[str, Any]) -> dict
     """Ask for the required parameters that were not given."""
     definition = (await rt.templates.get(name)).definition
     answers = {}
-    for parameter in definition.required if definition else ():
+    for parameter in definition.inputs.required if definition else ():
         if parameter not in given:
-            schema = definition.properties.get(parameter, {}) if definition else {}
+            schema = definition.inputs.properties.get(parameter, {}) if definition else {}
             choices = schema.get("enum", ())
             texts = choices if all(isinstance(choice, str) for choice in choices) else ()
             question = f"{parameter} ({schema['description']})" if "description" in schema else ""

@@ -64,7 +64,7 @@ class ApprovalDialog(QuestionDialog[Any]):
         self._review = review
         self._since = False
         """Whether only the changes since the last review are shown."""
-        self._no_diff_text = "diff not available" if diff is None else "no changes so far"
+        self._no_diff_text = "" if diff is None else "no changes so far"
         self._decision = decision
         self._reason = reason
 

@@ -99,7 +99,7 @@ async def run_template(screen: MainScreen, text: str) -> None:
     async def submit(parameters: dict[str, Any]) -> ActionResult[SubmittedJob]:
         return await actions.run_template(call_of(screen), name, parameters)
 
-    if template.definition.properties:
+    if template.definition.inputs.properties:
         dialog = ParametersDialog(f"Run {template.name}", template.definition, submit)
         result = await screen.ask(dialog)
         if result is not None:

@@ -29,7 +29,7 @@ class ParametersDialog(SubmitDialog[Any]):
 
     def body(self) -> ComposeResult:
         with VerticalScroll(can_focus=False, classes="grow"):
-            for name, schema in self._definition.properties.items():
+            for name, schema in self._definition.inputs.properties.items():
                 yield FieldRow(self._field(name, schema), _initial(schema))
 
     def on_mount(self) -> None:
@@ -49,7 +49,7 @@ class ParametersDialog(SubmitDialog[Any]):
     def _field(self, name: str, schema: dict[str, Any]) -> Field:
         kind = str(schema.get("type", "any"))
         hint = str(schema.get("description", kind))
-        if name in self._definition.required:
+        if name in self._definition.inputs.required:
             hint += ", required"
         choices = schema.get("enum", ())
         texts = tuple(choices) if all(isinstance(choice, str) for choice in choices) else ()

@@ -51,9 +51,9 @@ def type_text(job: Job) -> str:
     Only jobs that run an agent have a mode. The first run of a job without an agent records that of
     the repository.
     """
+    if not job.runs_agent:
+        return job.type
     agent = f" · agent {job.agent}" if job.agent else ""
-    if job.type != "run_agent":
-        return f"{job.type}{agent} · mode {job.mode}" if agent else job.type
     if job.agent is None and job.status not in TERMINAL:
         agent = " · agent of its repository"
     return f"{job.type}{agent} · mode {job.mode}"

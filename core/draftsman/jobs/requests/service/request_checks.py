@@ -18,6 +18,7 @@ from draftsman.deliveries.target import NONE, parse
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
 from draftsman.forges.issue_target import CHANNEL, IssueTarget
 from draftsman.formats.truncation import truncate
+from draftsman.job_types.published.service import PublishedTypes
 from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.jobs.requests.invocation import Invocation, RepoResolution
@@ -147,6 +148,8 @@ class UnknownType:
     type: str
     known: tuple[str, ...]
     has_workers: bool
+    is_described: bool
+    """Whether workers have published what its code declares."""
 
     @property
     def problem(self) -> str:
@@ -165,7 +168,8 @@ class UnknownType:
     def warning(self) -> str:
         """What to say to the person who submits a job of the type."""
         waits = f"the job waits for a worker that handles the type {self.type!r}"
-        return f"{waits}: {self.problem}"
+        described = "" if self.is_described else "; nobody has described the type"
+        return f"{waits}: {self.problem}{described}"
 
 
 class RequestChecks:
@@ -178,12 +182,14 @@ class RequestChecks:
         settings: Settings,
         repos: Repos,
         embedded: bool,
+        published: PublishedTypes,
     ) -> None:
         """Take whether the database is embedded: then all workers have this configuration."""
         self._settings = settings
         self._repos = repos
         self._db = db
         self._embedded = embedded
+        self._published = published
 
     async def resolve(
         self,
@@ -297,9 +303,19 @@ class RequestChecks:
             return []
         workers = await live_workers(self._db, settings.worker.lease)
         known |= {name for worker in workers for name in worker.types}
-        names = tuple(sorted(known))
+        if known.issuperset(types):
+            return []
+        described = {
+            name for type in await self._published.all() for name in (type.name, *type.aliases)
+        }
+        names = tuple(sorted(known | described))
         return [
-            UnknownType(type=type, known=names, has_workers=bool(workers))
+            UnknownType(
+                type=type,
+                known=names,
+                has_workers=bool(workers),
+                is_described=type in described,
+            )
             for type in types
             if type not in known
         ]

@@ -35,12 +35,14 @@ from draftsman.errors import (
     UsageError,
 )
 from draftsman.ids import job_name
+from draftsman.job_types.published.service import PublishedTypes
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.jobs.requests.attachments import rows_of
 from draftsman.jobs.requests.batch_plan import BatchPlan, plan_batch
 from draftsman.jobs.requests.invocation import Invocation, RecentDuplicate, SubmitResult
 from draftsman.jobs.requests.service.attachments import check_channel
+from draftsman.jobs.requests.service.described_types import apply_descriptions
 from draftsman.jobs.requests.service.insertion import NewRequest, insert
 from draftsman.jobs.requests.service.request_rows import rows
 from draftsman.jobs.requests.store import attachments
@@ -122,6 +124,8 @@ class Submissions:
         limits: JobLimits,
         targets: Targets,
         links: Links,
+        published: PublishedTypes,
+        schemas: SchemaChecker,
         type_warnings: Callable[[Collection[str]], Awaitable[dict[str, str]]],
     ) -> None:
         """`type_warnings` returns the warnings about types that no worker handles."""
@@ -133,12 +137,14 @@ class Submissions:
         self._limits = limits
         self._targets = targets
         self._links = links
+        self._published = published
+        self._schemas = schemas
 
     async def submit(self, invocation: Invocation, actor: Actor) -> SubmittedJob:
         """Create the job of this invocation, or return the existing job.
 
         Raises NotPermitted, IdempotencyConflict when the key was used for a different request, and
-        UsageError when the payload does not fit its built-in type.
+        UsageError when the payload does not fit its type.
         """
         return (await self.submit_many([invocation], actor))[0]
 
@@ -175,6 +181,7 @@ class Submissions:
         """
         plan = plan_batch([invocation for invocation, _ in requests])
         batch = self._authorize(requests)
+        await apply_descriptions(batch, self._published, self._limits)
         await self._set_columns(batch, connection)
         await self._check_output_schemas(batch)
         await self._refuse_folders(batch, connection)
@@ -226,12 +233,9 @@ class Submissions:
                 schema = job_payloads.output_schema(type, request.invocation.payload)
                 if schema is not None:
                     schemas.setdefault(json.dumps(schema), (type, schema))
-        if not schemas:
-            return
-        async with SchemaChecker() as checker:
-            for type, schema in schemas.values():
-                if (problem := await checker.schema_problem(schema)) is not None:
-                    raise UsageError(f"payload of {type}: output: {problem}")
+        for type, schema in schemas.values():
+            if (problem := await self._schemas.schema_problem(schema)) is not None:
+                raise UsageError(f"payload of {type}: output: {problem}")
 
     async def _refuse_folders(
         self, batch: Sequence[NewRequest], connection: CallersConnection | None

@@ -46,7 +46,8 @@ def _origin(job: Job, now: datetime) -> Iterator[Cell]:
     if job.repo:
         yield Cell(one_line(job.repo), "head")
     yield Cell(one_line(f"agent {job.agent}" if job.agent else job.type))
-    yield Cell(str(job.mode))
+    if job.runs_agent:
+        yield Cell(str(job.mode))
     invoker = job.invoker_display_name or job.invoker_id
     yield Cell(one_line(f"by {invoker} ({job.source}), {times.ago(job.created_at, now)}"))
 

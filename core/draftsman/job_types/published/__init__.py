@@ -1,0 +1,1 @@
+"""Descriptions of job types, which workers publish for programs without their code."""

@@ -1,0 +1,94 @@
+"""Descriptions of job types, for the programs that submit their jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Final
+
+from draftsman.database.database import Connection, Database
+from draftsman.errors import CommandHint, InvalidParameters, NotFound
+from draftsman.job_types.published import store
+from draftsman.job_types.published.description import PublishedType, TypeDescription
+from draftsman.json_schemas.checker import SchemaChecker
+
+AGE: Final = 1.0
+"""Seconds for which descriptions are kept."""
+
+
+class PublishedTypes:
+    """The descriptions that workers published, and checks of payloads by them."""
+
+    def __init__(self, db: Database, schemas: SchemaChecker, *, lease: float) -> None:
+        """`lease` is that of workers, in seconds."""
+        self._db = db
+        self._schemas = schemas
+        self._lease = lease
+        self._known: dict[str, PublishedType | None] = {}
+        self._known_until = 0.0
+
+    async def all(self) -> list[PublishedType]:
+        """Return the types, by name."""
+        async with self._db.connection() as conn:
+            types = await store.described(conn, self._lease)
+        by_name = _by_name(types)
+        return sorted(
+            (type for type in types if by_name[type.name] is type), key=lambda type: type.name
+        )
+
+    async def of(self, names: Collection[str]) -> dict[str, PublishedType]:
+        """Return the types of names and aliases, as far as they are described.
+
+        They are read once in AGE seconds.
+        """
+        now = time.monotonic()
+        if now > self._known_until:
+            self._known = {}
+            self._known_until = now + AGE
+        known = self._known  # another call may replace it meanwhile
+        if missing := [name for name in names if name not in known]:
+            async with self._db.connection() as conn:
+                found = _by_name(await store.described(conn, self._lease, missing))
+            known |= {name: found.get(name) for name in missing}
+        return {name: type for name in names if (type := known[name]) is not None}
+
+    async def get(self, name: str) -> PublishedType:
+        """Return a type; raises NotFound with near names."""
+        found = (await self.of([name])).get(name)
+        if found is None:
+            names = [type.name for type in await self.all()]
+            near = get_close_matches(name, names, 3)
+            tail = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise NotFound(
+                f"nobody has described the type {name[:100]!r}{tail}", hint=CommandHint("types")
+            )
+        return found
+
+    async def older_jobs(self, type: PublishedType) -> int:
+        """Return the number of jobs that wait, and were submitted with other parameters."""
+        async with self._db.connection() as conn:
+            return await store.older_jobs(conn, type)
+
+    async def check(self, type: TypeDescription, payloads: Sequence[Mapping[str, Any]]) -> None:
+        """Raise InvalidParameters for a payload that does not match the parameters of its type."""
+        schema = {"type": "object", **type.parameters}
+        if len(payloads) > 1:
+            shared = {key: schema.pop(key) for key in ("$defs",) if key in schema}
+            several = {**shared, "type": "array", "items": schema}
+            if await self._schemas.problem(several, payloads) is None:
+                return
+            schema |= shared
+        for payload in payloads:
+            if (problem := await self._schemas.problem(schema, payload)) is not None:
+                raise InvalidParameters(f"payload of {type.name}: {problem}")
+
+
+async def publish(conn: Connection, types: Sequence[TypeDescription]) -> None:
+    """Store the descriptions of the types that a worker serves."""
+    await store.publish(conn, types)
+
+
+def _by_name(types: Sequence[PublishedType]) -> dict[str, PublishedType]:
+    """Return the type of each name and alias; of two, the one that comes later."""
+    return {name: type for type in types for name in (*type.aliases, type.name)}

@@ -1,0 +1,1 @@
+"""Greetings that a person approves."""
