@@ -386,14 +386,14 @@ CREATE TABLE draftsman.job_steps (
     PRIMARY KEY (job, key),
     CONSTRAINT job_steps_finished CHECK ((finished_at IS NOT NULL) = (status = 'done')),
     CONSTRAINT job_steps_owner CHECK (
-        owner = CASE WHEN key ~ '^(agent|sleep):' THEN 'worker' ELSE 'handler' END)
+        owner = CASE WHEN key ~ '^(agent|sleep|now):' THEN 'worker' ELSE 'handler' END)
 );
 
 COMMENT ON TABLE draftsman.job_steps IS
     'An effect that must happen once, recorded before and after it.';
 COMMENT ON COLUMN draftsman.job_steps.job IS 'its job';
 COMMENT ON COLUMN draftsman.job_steps.key IS
-    'the handler''s name for it; `agent:…` and `sleep:…` are reserved for the worker';
+    'the handler''s name for it; `agent:…`, `sleep:…` and `now:…` are reserved for the worker';
 COMMENT ON COLUMN draftsman.job_steps.owner IS
     '`worker` for the worker''s own steps, `handler` for those of a handler or an agent';
 COMMENT ON COLUMN draftsman.job_steps.status IS '`pending` before the effect, `done` after it';

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
 from draftsman.costs.budgets import BudgetState
@@ -34,7 +34,7 @@ from draftsman.jobs.runs.outcome import (
     validate_result,
 )
 from draftsman.jobs.runs.run import ClaimedJob, Lease
-from draftsman.jobs.runs.saved_data import Step
+from draftsman.jobs.runs.saved_data import CheckpointSummary, Step, StepSummary
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.configuration import configured_policy
 from draftsman.people.policy import Person
@@ -142,6 +142,7 @@ async def run_handler(
     settings: Settings | None = None,
     parents: Sequence[Parent] = (),
     attachments: Sequence[AttachedFile] = (),
+    jobs: SpawnedJobs | None = None,
     **columns: Any,
 ) -> HandlerResult:
     """Run a handler until it returns an outcome, replaying it after each answer and each sleep.
@@ -149,8 +150,8 @@ async def run_handler(
     `answers` maps the key of a question to its answer: a choice or text, True or False for an
     approval, a `Deny`, a `RequestChanges`, or None to let the question expire. `lost_after` names
     steps after which the worker is lost once, after the step's effect and before its result is
-    recorded. `parents` are the jobs that the job waited for, `attachments` its files, and `columns`
-    are further columns of the job, such as `ticket_text`.
+    recorded. `parents` are the jobs that the job waited for, `attachments` its files, `jobs`
+    runs those that it spawns, and `columns` are further columns of the job, such as `ticket_text`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question without an entry
@@ -166,6 +167,7 @@ async def run_handler(
             configured_policy(used).people or {PERSON: Person(PERSON, frozenset())},
         )
         memory.attachments.files = attachments
+        memory.jobs = jobs
         services = cast(RunServices, _Services(used, memory, schemas))
         for run in range(1, RUNS + 1):
             memory.run = run
@@ -192,6 +194,16 @@ async def run_handler(
             finally:
                 await worker_run(ctx).close()
     raise AssertionError(f"the handler did not return an outcome within {RUNS} runs")
+
+
+class SpawnedJobs(Protocol):
+    """The jobs that a handler spawns, and what runs them."""
+
+    async def spawn(self, key: str, type: str, fields: Mapping[str, Any]) -> int:
+        """Submit a job; return its number."""
+
+    async def ended(self, numbers: Sequence[int]) -> list[Parent]:
+        """Run these jobs; return them."""
 
 
 class _WorkerLost(BaseException):
@@ -250,7 +262,13 @@ class _Memory:
     clock: Clock
     known_parents: list[Parent]
     people: Mapping[str, Person]
+    jobs: SpawnedJobs | None = None
+    spawned: dict[str, int] = field(default_factory=dict)
+    """The numbers of the spawned jobs, by key."""
     run: int = 0
+    step_runs: dict[str, int] = field(default_factory=dict)
+    """The run that finished each step."""
+    checkpoint_runs: list[int] = field(default_factory=list)
     attachments: _Files = field(default_factory=_Files)
     data: dict[str, Any] | None = None
     bundle: bytes | None = None
@@ -274,6 +292,20 @@ class _Memory:
     async def parents(self, job: int) -> list[Parent]:
         return self.known_parents
 
+    async def spawn(self, job: ClaimedJob, key: str, type: str, fields: Mapping[str, Any]) -> int:
+        if key not in self.spawned:
+            self.spawned[key] = await self._jobs.spawn(key, type, fields)
+        return self.spawned[key]
+
+    async def ended(self, job: ClaimedJob, numbers: Sequence[int]) -> list[Parent]:
+        return await self._jobs.ended(numbers)
+
+    @property
+    def _jobs(self) -> SpawnedJobs:
+        if self.jobs is None:
+            raise DraftsmanError("run_handler spawns no jobs without `jobs`, which runs them")
+        return self.jobs
+
     async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
         return copy.deepcopy(self.data), self.bundle
 
@@ -285,6 +317,7 @@ class _Memory:
     ) -> None:
         self.data = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint")
         self.bundle = bundle
+        self.checkpoint_runs.append(self.run)
 
     async def begin_step(
         self, lease: Lease, key: str, invocation_id: str | None, owner: Owner
@@ -303,6 +336,16 @@ class _Memory:
             json.dumps(clean_within_limit(result, REQUEST_LIMIT, f"the result of {key!r}"))
         )
         self.known_steps[key] = replace(self.known_steps[key], status="done", result=result)
+        self.step_runs[key] = self.run
+
+    async def progress(
+        self, job: int, *, limit: int
+    ) -> tuple[Sequence[StepSummary], Sequence[CheckpointSummary]]:
+        now = self.clock.now
+        steps = [
+            StepSummary(key, "done", run, None, now, now) for key, run in self.step_runs.items()
+        ]
+        return steps, [CheckpointSummary(run, 0, None, now) for run in self.checkpoint_runs]
 
     async def steps(self, job: int) -> Sequence[Step]:
         return list(self.known_steps.values())

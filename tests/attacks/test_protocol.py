@@ -165,7 +165,7 @@ refused("step", key="sleep:nap", state="done", result="2000-01-01T00:00:00+00:00
 {EDIT}{RESULT}"""
     job = await run_to_end(rt, make, repo, code)
     for reason in refusals(job):
-        assert "the prefixes agent: and sleep: are reserved" in reason
+        assert "the prefixes agent:, sleep:, now: are reserved" in reason
     assert git("show", f"draftsman/D-{job.number}:a.txt", cwd=repo) == "changed"
 
 

@@ -53,6 +53,7 @@ ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
         S.COMPLETED,
         {"color": "red", "size": "large", "note": "none", "fine": "yes", "approved": True},
     ),
+    "lottery": (S.COMPLETED, {"answer": "yes", "questions_asked_again": 0}),
     "nap": (S.COMPLETED, {"awake": True}),
     "collect": (S.COMPLETED, {}),
     "sizes": (S.COMPLETED, {"sizes": {}}),
@@ -103,6 +104,8 @@ async def test_every_example_runs_with_the_documented_result(
         await make.answer(jobs["deploy"], "eu")
         await wait_for_question(rt, jobs["deploy"], 3)
         await make.decide(jobs["deploy"], True, people.dave, n=3)
+        await wait_for_question(rt, jobs["lottery"])
+        await make.answer(jobs["lottery"], "yes")
         for question, answer in enumerate(["31", "us", "2026-11-30", "dave"], 1):
             await wait_for_question(rt, jobs["plan"], question)
             await make.answer(jobs["plan"], answer, n=question)
@@ -156,10 +159,11 @@ def public(names: Iterable[str]) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def test_the_context_has_the_18_members_of_the_page_and_each_has_an_example() -> None:
-    table = re.findall(r"^\| `(?:await )?ctx\.(\w+).*` \|", PAGE, re.MULTILINE)
+def test_the_context_has_the_21_members_of_the_page_and_each_has_an_example() -> None:
+    rows = "".join(re.findall(r"^\| (`(?:await )?ctx\..*?) \|", PAGE, re.MULTILINE))
+    table = re.findall(r"`(?:await )?ctx\.(\w+)", rows)
     used = set(re.findall(r"\bctx\.(\w+)", "\n".join(BLOCKS)))
-    assert len(public(dir(RunContext))) == 18
+    assert len(public(dir(RunContext))) == 21
     assert public(dir(RunContext)) == set(table) == used
 
 

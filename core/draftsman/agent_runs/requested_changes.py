@@ -10,6 +10,8 @@ from typing import Any, Final
 from draftsman.agent_runs.clones.commits import ChangesCommit, CommitIdentity, with_sign_off
 from draftsman.agent_runs.clones.git import git
 from draftsman.agent_runs.clones.mirror import fetch_base, open_mirror
+from draftsman.agent_runs.clones.tree_removal import clone_tag
+from draftsman.agent_runs.clones.workspace import clone_name, ref_of
 from draftsman.agent_runs.iteration_plan import CHANGES, IterationPlan
 from draftsman.agent_runs.policy_check import current_policy
 from draftsman.agent_runs.uncommitted import check_secrets
@@ -37,7 +39,8 @@ async def commit_changes(plan: IterationPlan) -> ChangesCommit | None:
     if changes is None:
         return None
     mirror = await open_mirror(run.settings.data_dir, plan.source)
-    ref = f"refs/draftsman/changes/{run.job.number}"
+    clone = clone_name(run.job.number, run.job.run, clone_tag(run.job.id))
+    ref = ref_of(clone, "changes")
     await fetch_base(plan.source, mirror, changes.base, ref)
     tree = await _apply(mirror, changes)
     content = plan.checkpoint.get("changes") or plan.pinned_changes

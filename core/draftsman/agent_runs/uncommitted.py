@@ -9,11 +9,13 @@ from pathlib import Path
 from draftsman.agent_runs.changes.user_repository import UserRepository
 from draftsman.agent_runs.policies.repo_policy import RepoPolicy, finding_lines
 from draftsman.errors import DraftsmanError, Refused, UsageError
-from draftsman.jobs.requests.changes import RequestedChanges
+from draftsman.jobs.requests.changes import MAX_PATCH, RequestedChanges, too_large
 from draftsman.settings.policies import PolicySettings
 
 SECRETS = ("secrets", "possible_secrets")
 """Rules of a policy about secrets."""
+MAX_SIZE = 4 * MAX_PATCH
+"""Maximum bytes of the changed and new files together."""
 
 
 def uncommitted_files(folder: str) -> list[str]:
@@ -44,6 +46,9 @@ def take_changes(folder: str, policy: PolicySettings) -> RequestedChanges | None
     base = repository.commit_of("HEAD")
     if base is None:
         raise UsageError(f"{folder} has no commit; create a first one")
+    size = sum(_size(repository.top / name) for name in uncommitted_files(folder))
+    if size > MAX_SIZE:
+        raise too_large(size)
     with tempfile.TemporaryDirectory() as place:
         objects = repository.top / repository.git("rev-parse", "--git-path", "objects")
         env = {
@@ -69,6 +74,13 @@ def check_secrets(patch: bytes, policy: PolicySettings) -> None:
     if found := [finding for finding in findings if finding.rule in SECRETS]:
         lines = "; ".join(finding_lines(found).splitlines())
         raise Refused(f"the uncommitted changes have {lines}; remove them, or let git ignore them")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:  # deleted
+        return 0
 
 
 def _quoted(path: Path) -> str:

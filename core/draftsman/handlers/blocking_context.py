@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from contextvars import copy_context
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from queue import SimpleQueue
+from random import Random
 from threading import Thread
 from typing import (
     Any,
@@ -23,11 +24,14 @@ from typing import (
     cast,
     overload,
 )
+from uuid import UUID
 
 from typing_extensions import TypeForm
 
 from draftsman.handlers.asks import ApproveOptions, Asking, AskOptions
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.changed_content import effect_text
+from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.run_constants import RunConstants
 from draftsman.jobs.requests.attachments import AttachedFile
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.questions.question import Answered, NoAnswer
@@ -166,6 +170,23 @@ class BlockingRunContext:
         """Park the job until a time, as `RunContext.sleep` does."""
         self._calls.call(RunContext.sleep, key, until, reason=reason)
 
+    def now(self) -> datetime:
+        """Return the time of this call, the same in each run, as `RunContext.now` does."""
+        return self._calls.call(RunContext.now)
+
+    @property
+    def random(self) -> Random:
+        """Random numbers, the same sequence in each run of the job; not for secrets."""
+        return self._constants.random
+
+    def uuid(self) -> UUID:
+        """Return a UUID of the job, as `RunContext.uuid` does."""
+        return self._constants.uuid()
+
+    @cached_property
+    def _constants(self) -> RunConstants:
+        return RunConstants(self.job.id)
+
     def attachments(self) -> list[AttachedFile]:
         """Return the files that people sent, as `RunContext.attachments` does."""
         return self._calls.call(RunContext.attachments)
@@ -174,7 +195,7 @@ class BlockingRunContext:
         """Return the jobs that this job waited for, as `RunContext.parents` does."""
         return self._calls.call(RunContext.parents)
 
-    def spawn(self, key: str, type: str, **fields: Any) -> int:
+    def spawn(self, key: str, type: str | Mapping[str, Any], **fields: Any) -> int:
         """Submit a job once for this key, as `RunContext.spawn` does."""
         spawn: Any = RunContext.spawn  # its fields may have any name
         return cast(int, self._calls.call(spawn, key, type, **fields))
@@ -249,12 +270,13 @@ class ThreadCalls:
     ) -> T:
         """Return the result of a step, whose functions run in the calling thread."""
         works: SimpleQueue[_ThreadCall | None] = SimpleQueue()
-        step = self._context.step(
+        step = worker_run(self._context).step(
             key,
             partial(_call_in_thread, works, effect),
             None if lookup is None else partial(_call_in_thread, works, lookup),
+            content=effect_text(effect),
         )
-        return self._run(step, works)
+        return cast(T, self._run(step, works))
 
     def log(self, text: str) -> None:
         """Append a line to the log."""

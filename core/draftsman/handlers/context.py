@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
+from random import Random
 from typing import Any, Literal, ParamSpec, TypeVar, Unpack, overload
+from uuid import UUID
 
 from typing_extensions import TypeForm
 
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.asks import Approve, ApproveOptions, Ask, Asking, AskOptions
+from draftsman.handlers.changed_content import effect_text
 from draftsman.handlers.job_attachments import attached_files
+from draftsman.handlers.run_constants import RunConstants
 from draftsman.handlers.run_log import PrintCapture
 from draftsman.handlers.run_pause import Wait
 from draftsman.handlers.run_services import RunServices
@@ -63,6 +67,7 @@ class RunContext:
         self._prints: PrintCapture | None = None
         self._continue_in_grace: ContinueInGrace | None = None
         self._interrupt: Callable[[], None] | None = None
+        self._times = 0
 
     @property
     def job(self) -> ClaimedJob:
@@ -120,7 +125,7 @@ class RunContext:
         `step_timeout` when both together exceed the job's `step_timeout`, and UsageError for a key
         that begins with `agent:` or `sleep:`.
         """
-        return await self._run.step(key, effect, lookup)
+        return await self._run.step(key, effect, lookup, content=effect_text(effect))
 
     @overload
     async def ask(
@@ -199,7 +204,8 @@ class RunContext:
         )
 
     async def _answer(self, question: Asking[R]) -> R:
-        return self._result(question, await self._run.ask_or_park(question.spec))
+        answer = await self._run.ask_or_park(question.spec, owner=Owner.HANDLER)
+        return self._result(question, answer)
 
     def _result(self, question: Asking[R], answer: Answered | NoAnswer) -> R:
         return question.result(answer, self._services.asking.people)
@@ -232,6 +238,32 @@ class RunContext:
         duration = until if isinstance(until, timedelta) else timedelta(seconds=until)
         return (await self._run.wait(self._services.checkpoints.now) + duration).isoformat()
 
+    async def now(self) -> datetime:
+        """Return the time of this call, with its zone: the same in each run of the job.
+
+        It is recorded by the number of the call in the run.
+        """
+        self._times += 1
+
+        async def read(_: str) -> str:
+            return (await self._run.wait(self._services.checkpoints.now)).isoformat()
+
+        key = f"{reserved_names.NOW}{self._times}"
+        return datetime.fromisoformat(await self._run.step(key, read, owner=Owner.WORKER))
+
+    @property
+    def random(self) -> Random:
+        """Random numbers, the same sequence in each run of the job; not for secrets."""
+        return self._constants.random
+
+    def uuid(self) -> UUID:
+        """Return a UUID of the job: the nth call returns the same in each run."""
+        return self._constants.uuid()
+
+    @cached_property
+    def _constants(self) -> RunConstants:
+        return RunConstants(self.job.id)
+
     async def attachments(self) -> list[AttachedFile]:
         """Return the files that people sent with the request and with messages to the job.
 
@@ -246,12 +278,17 @@ class RunContext:
         """
         return list(await self._run.wait(self._services.workflows.parents, self.job.number))
 
-    async def spawn(self, key: str, type: str, **fields: Any) -> int:
+    async def spawn(self, key: str, type: str | Mapping[str, Any], **fields: Any) -> int:
         """Submit a job, once for this key in all runs of this job; return its number.
 
-        `fields` are those of a request, such as `payload`, `text` or `queue`. Raises UsageError.
+        `fields` are those of a request, such as `payload`, `text` or `queue`. A whole request, as
+        of a declared type, may stand for the type: `spawn("a", count.request(text="a"))`. Raises
+        UsageError.
         """
-        return await self._run.wait(self._services.workflows.spawn, self.job, key, type, fields)
+        request = {"type": type} if isinstance(type, str) else type
+        fields = {**request, **fields}
+        name = fields.pop("type")
+        return await self._run.wait(self._services.workflows.spawn, self.job, key, name, fields)
 
     async def gather(
         self, jobs: Sequence[int], *, on_failure: Literal["raise", "return"] = "raise"

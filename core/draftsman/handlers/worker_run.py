@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -18,12 +18,17 @@ from draftsman.agent_runs.activity import activity as stream
 from draftsman.costs.budgets import BudgetState, CallEstimate, usage_of
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.handlers.activity_recorder import ActivityRecorder
+from draftsman.handlers.changed_content import (
+    ChangedContent,
+    changed_question,
+    earlier_questions,
+)
 from draftsman.handlers.run_log import PrintCapture, RunLog
 from draftsman.handlers.run_pause import QuestionWait, RunPause
 from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
 from draftsman.jobs import reserved_names
-from draftsman.jobs.reserved_names import Owner
+from draftsman.jobs.reserved_names import NOW, Owner
 from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.outcome import Parked
 from draftsman.jobs.runs.quota import Quota, QuotaLimit
@@ -49,6 +54,8 @@ from draftsman.settings.workers import WorkerSettings
 # Retries of database calls by a run during an outage, a lock or a conflict of the database.
 
 
+PROGRESS: Final = 100
+"""Newest steps of a job that are looked at for progress."""
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
@@ -162,6 +169,10 @@ class WorkerRun:
         self._prints = prints
         self._heartbeat_callbacks: tuple[Callable[[], None], ...] = ()
         self._continue = continue_in_grace
+        self._effects: dict[str, list[tuple[str, int]]] = {}
+        """The contents of the steps of the run, each with the progress then."""
+        self._progress = 0
+        """The checkpoints and the keys of steps of the run so far."""
         self.pause = RunPause(interrupt)
         """The tasks of the handler that wait, for people, a time or other jobs."""
 
@@ -207,6 +218,7 @@ class WorkerRun:
     ) -> None:
         """Save state for a later run, with the messages that it has; UsageError over 1 MiB."""
         lease = self.job.lease
+        self._progress += 1
         if messages:
             save = self.services.run_messages.deliver_with_checkpoint
             await self.wait(save, lease, messages, data, bundle)
@@ -243,11 +255,15 @@ class WorkerRun:
         effect: Callable[[str], Any],
         lookup: Callable[[str], Any] | None = None,
         owner: Owner = Owner.HANDLER,
+        content: str | None = None,
     ) -> Any:
         """Run an effect once, as `RunContext.step` does.
 
-        A key of the worker cannot be written by a handler or an agent.
+        A key of the worker cannot be written by a handler or an agent. With a `content`, another
+        content of the same key is named, and then refused.
         """
+        if content is not None:
+            await self._check_effect(key, content)
         invocation_id = str(new_id())
         step = await self.note_step(key, invocation_id, owner)
         if step.status == "done":
@@ -261,6 +277,24 @@ class WorkerRun:
                     result = await _await_if_needed(effect(step.invocation_id))
             await self.finish_step(key, result, owner)
         return result
+
+    async def _check_effect(self, key: str, content: str) -> None:
+        """Warn of a second effect with the key of a step; refuse a third without progress."""
+        if key not in self._effects:
+            self._progress += 1
+        contents = self._effects.setdefault(key, [(content, self._progress)])
+        before = contents[-1][0]
+        if before == content:
+            return
+        change = ChangedContent("step", key, before, content)
+        if len(contents) > 1 and contents[-2][1] == self._progress:
+            raise change.refusal()
+        contents.append((content, self._progress))
+        await self._warn(change)
+
+    async def _warn(self, change: ChangedContent) -> None:
+        self.log_line(f"warning: {change}")
+        await self.event("content_changed", change.payload, Owner.WORKER)
 
     async def spend(self, quota: Quota, size: int, limit: QuotaLimit) -> bool:
         """Count a message of an agent, and its bytes, against a quota of the job.
@@ -389,18 +423,41 @@ class WorkerRun:
         return to_answer(question)
 
     async def ask_or_park(
-        self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
+        self,
+        item: QuestionSpec,
+        patch: Callable[[], Awaitable[str | None]] | None = None,
+        owner: Owner = Owner.WORKER,
     ) -> Answered | NoAnswer:
         """Return the recorded answer, or ask and park; `patch` as for `find_answer`.
 
-        The run parks for all questions that its tasks ask at once.
+        The run parks for all questions that its tasks ask at once. A question of a handler whose
+        content changes again and again is refused.
         """
         position = next(self.pause.places)
         if (recorded := await self.find_answer(item, patch)) is not None:
             return recorded
         self.check_question(item)
+        if owner is Owner.HANDLER:
+            await self._check_content(item)
         await self.pause.wait(QuestionWait(item, position, self.ask_all))
         raise Parked
+
+    async def _check_content(self, item: QuestionSpec) -> None:
+        """Warn of a question that replaces another; refuse the third without progress."""
+        questions, _ = await self.wait(self.services.questions.of_job, self.job.number)
+        if not (earlier := earlier_questions(item, questions)):
+            return
+        change = changed_question(item, earlier[0])
+        if len(earlier) > 1 and not await self._has_progress(after=earlier[1].run):
+            raise change.refusal()
+        await self._warn(change)
+
+    async def _has_progress(self, after: int) -> bool:
+        """Return whether runs after this one finished a step or saved a checkpoint."""
+        progress = self.services.checkpoints.progress
+        steps, checkpoints = await self.wait(progress, self.job.number, limit=PROGRESS)
+        runs = [step.run for step in steps if step.finished_at and not step.key.startswith(NOW)]
+        return any(run > after for run in [*runs, *(checkpoint.run for checkpoint in checkpoints)])
 
     async def ask_first(self, items: Sequence[QuestionSpec]) -> list[Answered | NoAnswer | None]:
         """Return the recorded answers, None for the others; ask and park if there is none."""
@@ -410,6 +467,7 @@ class WorkerRun:
             return answers
         for item in items:
             self.check_question(item)
+            await self._check_content(item)
         alternatives = object()
         await asyncio.gather(
             *(

@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from typing import Any, Concatenate, Final, ParamSpec, TextIO, TypeVar, cast
 
 from draftsman.handlers.blocking_context import BlockingRunContext, RunInterrupted
+from draftsman.handlers.changed_content import effect_text
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.handler_errors import failure_details, handler_failure
 from draftsman.job_types import declaration
@@ -105,7 +106,8 @@ class ProcessCalls:
         """Return the result of a step, whose functions run here."""
         id = next(self._ids)
         functions = {False: effect, True: lookup}
-        return cast(T, self._exchange(id, StepCall(id, key, lookup is not None), functions))
+        call = StepCall(id, key, effect_text(effect), lookup is not None)
+        return cast(T, self._exchange(id, call, functions))
 
     def log(self, text: str) -> None:
         """Append a line to the log."""

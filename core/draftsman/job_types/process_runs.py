@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, Final, Self
 
 from draftsman.errors import Failure
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.job_types.run_channel import (
     INTERRUPT,
     Call,
@@ -281,10 +281,11 @@ class _Session:
                 case Call(id, method, args, kwargs):
                     call: Callable[..., Awaitable[Any]] = getattr(self._context, method)
                     self._start(id, partial(call, *args, **kwargs))
-                case StepCall(id, key, has_lookup):
+                case StepCall(id, key, content, has_lookup):
                     effect = partial(self._effect, id, False)
                     lookup = partial(self._effect, id, True) if has_lookup else None
-                    self._start(id, partial(self._context.step, key, effect, lookup))
+                    step = partial(worker_run(self._context).step, content=content)
+                    self._start(id, partial(step, key, effect, lookup))
 
     def close(self) -> None:
         """Cancel the calls that wait."""

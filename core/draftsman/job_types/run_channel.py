@@ -48,6 +48,7 @@ class StepCall:
 
     id: int
     key: str
+    content: str
     has_lookup: bool
 
 

@@ -102,6 +102,11 @@ EVENTS: Final[dict[str, EventDescription]] = {
         "`on_lost` = `new_job` had no effect", "the reason", EventWriter.SWEEP
     ),
     # questions
+    "content_changed": EventDescription(
+        "a question or step came again with its key and another content",
+        "`question`, `approval` or `step`, its key, the content before and now",
+        EventWriter.RUN,
+    ),
     "answer_received": EventDescription(
         "a question is decided",
         _ANSWER,

@@ -20,7 +20,8 @@ class Owner(StrEnum):
 
 AGENT: Final = "agent:"
 SLEEP: Final = "sleep:"
-KEYS: Final = (AGENT, SLEEP)
+NOW: Final = "now:"
+KEYS: Final = (AGENT, SLEEP, NOW)
 """Prefixes of the worker's keys; the constraint `job_steps_owner` has the same."""
 PATCH: Final = "changes.patch"
 BUNDLE: Final = "checkpoint.bundle"
@@ -46,7 +47,7 @@ def check_key(key: str, owner: Owner, what: str) -> None:
     reserved = key.startswith(KEYS)
     if reserved and owner is not Owner.WORKER:
         raise UsageError(
-            f"{what} {key[:80]!r}: the prefixes {' and '.join(KEYS)} are reserved; use another key"
+            f"{what} {key[:80]!r}: the prefixes {', '.join(KEYS)} are reserved; use another key"
         )
     if not reserved and owner is Owner.WORKER:
         raise ValueError(f"{key!r} is not a key of the worker")

@@ -68,4 +68,4 @@ def build_response(key: str, question: str = "", **fields: Any) -> Response:
     except ValidationError as error:
         name, problem = field_errors.first_error(error)
         prefix = f"{question}: " if question else ""
-        raise UsageError(f"{prefix}the {name or 'answer'} {problem}") from None
+        raise UsageError(f"{prefix}{f'the {name} ' if name else ''}{problem}") from None

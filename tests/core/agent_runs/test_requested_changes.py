@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
-from draftsman.agent_runs.uncommitted import take_changes, uncommitted_files
+from draftsman.actions import jobs as actions
+from draftsman.actions import requests
+from draftsman.actions.action import Call
+from draftsman.agent_runs.uncommitted import MAX_SIZE, take_changes, uncommitted_files
 from draftsman.errors import Refused, UsageError
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.changes import FIELD, MAX_STORED, RequestedChanges, named
+from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
@@ -82,8 +86,12 @@ def test_changes_with_secrets_or_of_great_size_are_refused(tmp_path: Path) -> No
     (repo / ".env").write_bytes(os.urandom(MAX_STORED))
     changes = take_changes(str(repo), POLICY)
     assert changes is not None
-    with pytest.raises(UsageError, match=r"at most 700\.0 kB along: commit them, or ignore"):
+    with pytest.raises(UsageError, match=r"at most 700\.0 kB along, compressed: commit them,"):
         _ = changes.stored
+    with (repo / "video").open("wb") as file:
+        file.truncate(MAX_SIZE + 1)
+    with pytest.raises(UsageError, match=r"the uncommitted changes have 10\d\.\d MB; a job takes"):
+        take_changes(str(repo), POLICY)
 
 
 async def submit(make: Factory, repo: Path, **stored: Any) -> int:
@@ -129,6 +137,29 @@ parked(ask("pick"))
     assert result["uncommitted"]["files"] == 9
     assert git("diff", "--name-only", *commits[1::-1], cwd=repo) == "a.txt"
     assert git("show", f"{commits[1]}:a.txt", cwd=repo) == "one\ntwo"
+
+
+async def test_a_retry_and_a_changed_request_have_the_same_changes(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    repo = changed_repository(tmp_path / "repo")
+    number = await submit(make, repo)
+    async with agent_worker(rt, tmp_path / "data", 'say("error", message="no")'):
+        failed = await wait_for_end(rt, number)
+    assert failed.status is not Status.COMPLETED
+    call = Call(rt, make.owner)
+    retried = (await actions.retry.run(call, number)).value.number
+    request = invocation(type="run_agent", agent="test", repo=str(repo), text="Do it well")
+    revised = (await requests.revise.run(call, number, request)).value.number
+    code = 'open("a.txt", "a").write("three\\n")\nsay("result", summary="did it")'
+    async with agent_worker(rt, tmp_path / "data", code):
+        jobs = [await wait_for_end(rt, job) for job in (retried, revised)]
+    assert [job.status for job in jobs] == [Status.COMPLETED] * 2, jobs[0].last_error
+    for job in jobs:
+        result = job.result or {}
+        assert (result["files_changed"], result["uncommitted"]["files"]) == (1, 9)
+    mirror = next((tmp_path / "data" / "mirrors").glob("*.git"))
+    assert "changes" not in git("for-each-ref", "--format=%(refname)", cwd=mirror)
 
 
 @cases(

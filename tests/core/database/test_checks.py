@@ -210,6 +210,7 @@ ROWS = [
         for key, owner in (
             ("agent:publish", "'handler'"),
             ("sleep:nap", "'handler'"),
+            ("now:1", "'handler'"),
             ("mine", "'worker'"),
             ("mine", "'nobody'"),
         )

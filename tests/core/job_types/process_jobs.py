@@ -8,10 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from draftsman import Answered, BlockingRunContext, Failure, Snooze, job
+from draftsman import Answered, Ask, BlockingRunContext, Failure, Person, Snooze, job
 from draftsman.handlers.blocking_context import RunInterrupted
 
 
@@ -82,3 +83,25 @@ def threads(ctx: BlockingRunContext) -> list[str]:
     for worker in workers:
         worker.join()
     return [results[n] for n in range(8)]
+
+
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@job("process:plans", isolation="process")
+def plans(ctx: BlockingRunContext) -> dict[str, Any]:
+    """Ask with types, and use what is the same in each run."""
+    before = [ctx.now().isoformat(), ctx.random.random(), str(ctx.uuid())]
+    for n in range(2):
+        ctx.step("twice", lambda _, n=n: n)  # type: ignore[misc]
+    color, who, week = ctx.ask_all(
+        Ask("color", f"Which, at {before}?", type=Color),
+        Ask("who", "Who?", type=Person),
+        Ask("week", "Which week?", type=int, default=31, on_expire="default", expires_in=0.001),
+    )
+    assert isinstance(color, Answered)
+    assert isinstance(who, Answered)
+    assert isinstance(week, Answered)
+    return {"answers": [color.value is Color.BLUE, who.value.name, week.value], "before": before}

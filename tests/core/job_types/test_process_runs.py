@@ -28,6 +28,7 @@ from tests.core.worker.workers import (
     runtime_with,
     wait_for_end,
     wait_for_question,
+    wait_for_status,
 )
 
 TYPES: dict[str, JobType[Any, Any]] = {
@@ -37,6 +38,7 @@ TYPES: dict[str, JobType[Any, Any]] = {
         process_jobs.ends,
         process_jobs.computes,
         process_jobs.threads,
+        process_jobs.plans,
     )
 }
 
@@ -72,6 +74,7 @@ async def test_runs_in_processes(
         _asks_steps_and_prints(rt, client, tmp_path),
         _each_end_is_that_of_the_run(rt, client),
         _threads_use_the_context(client),
+        _types_and_constants_cross_the_pipe(rt, client),
     )
     await asyncio.gather(
         _computing_ends_at_the_time_limit(rt, client, tmp_path / "pids"),
@@ -141,6 +144,19 @@ async def _computing_ends_at_the_time_limit(
     assert (ended.last_error or "").startswith("ran for 0.5 s")
     for pid in map(int, pids.read_text().split()):
         await until(partial(_is_gone, pid), f"the end of {pid}")
+
+
+async def _types_and_constants_cross_the_pipe(rt: Runtime, client: Client) -> None:
+    job = await process_jobs.plans.with_options(client=client).submit_async()
+    await wait_for_status(rt, job.number, Status.WAITING_FOR_INPUT)
+    (first, second, _), _ = await rt.questions.of_job(job.number)
+    await client.answer(first.name, "blue")
+    await client.answer(second.name, "anna")
+    result = await job.result_async()
+    assert result["answers"] == [True, "anna", 31]
+    assert str(result["before"]) in first.text
+    events = [event.kind for event in await rt.read_model.job_events(job.number)]
+    assert events.count("content_changed") == 2  # once in each run
 
 
 async def _threads_use_the_context(client: Client) -> None:

@@ -29,7 +29,7 @@ from draftsman.questions.question import (
     Resolution,
 )
 from draftsman.questions.question_spec import Choice
-from draftsman.questions.response import Response
+from draftsman.questions.response import Response, build_response
 from draftsman.text import clean
 from tests.support.cases import cases
 
@@ -281,3 +281,17 @@ def test_a_resolution_stores_only_set_fields() -> None:
         "by": ["a", "b"],
         "self_approved": True,
     }
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"decision": "request_changes"}, "D-1/2: a request for changes needs a text or a comment"),
+        ({"decision": "approve", "reason": "x" * 5000}, "D-1/2: the reason has more than"),
+        ({"text": 3}, "D-1/2: the text must be text"),
+    ],
+)
+def test_an_invalid_response_is_named_once(fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        build_response("key", "D-1/2", **fields)
+    assert str(raised.value).startswith(problem)

@@ -323,9 +323,8 @@ class Workspace:
         Raises Failure with origin `git`, and `quota:tree` for a tree above the quotas.
         """
         mirror = await open_mirror(data_dir, source)
-        name = f"{run_name(job, run)}-{tag}" if tag else run_name(job, run)
-        ref = f"refs/draftsman/{name}"
-        base_sha = await fetch_base(source, mirror, branch.base or base, f"{ref}/base")
+        name = clone_name(job, run, tag)
+        base_sha = await fetch_base(source, mirror, branch.base or base, ref_of(name, "base"))
         date_time = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
         folder = data_dir / "runs" / name
         date = f"{int(date_time.timestamp())} +0000"
@@ -714,7 +713,7 @@ class Workspace:
 
     def ref(self, name: str = "") -> str:
         """Return the name of a ref of this run in the mirror, which `remove` deletes."""
-        return f"refs/draftsman/{self.folder.name}/{name}"
+        return ref_of(self.folder.name, name)
 
     async def _run_git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run git on the agent's files with the mirror as repository and a private index."""
@@ -775,7 +774,7 @@ class Workspace:
         absent = set(pointers)
         reason = "set lfs = true in its profile"
         if self.parts.lfs:
-            reason = "its URL is neither a folder nor http(s)"
+            reason = "git:// URLs have none"
             if can_transfer(self.source):
                 reason = "the source does not have them"
                 check_contents_size(pointers.values(), quotas)
@@ -918,6 +917,16 @@ async def unbundle(mirror: Path, bundle: bytes) -> dict[str, str]:
         heads = (await git("bundle", "unbundle", str(file), cwd=mirror)).decode().split()
     pairs = zip(heads[::2], heads[1::2], strict=True)
     return {ref.rpartition("/")[2]: sha for sha, ref in pairs}
+
+
+def clone_name(job: int, run: int, tag: str) -> str:
+    """Return the name of a run's folder and of its refs."""
+    return f"{run_name(job, run)}-{tag}" if tag else run_name(job, run)
+
+
+def ref_of(clone: str, name: str) -> str:
+    """Return the name of a ref of a run in the mirror, which is deleted with its clone."""
+    return f"refs/draftsman/{clone}/{name}"
 
 
 def _fingerprints(root: Path, names: Sequence[bytes]) -> dict[bytes, str | None]:

@@ -36,11 +36,7 @@ class RequestedChanges:
         """The field of the payload; raises UsageError for a patch that is too large."""
         packed = base64.b64encode(zlib.compress(self.patch, 9)).decode()
         if len(packed) > MAX_STORED or len(self.patch) > MAX_PATCH:
-            raise UsageError(
-                f"the uncommitted changes have {format_size(len(self.patch))}, or"
-                f" {format_size(len(packed))} compressed; a job takes at most"
-                f" {format_size(MAX_STORED)} along: commit them, or ignore large files"
-            )
+            raise too_large(len(self.patch))
         return {"base": self.base, "files": self.files, "patch": packed}
 
     @classmethod
@@ -59,6 +55,14 @@ class RequestedChanges:
         if not is_valid or len(patch) > MAX_PATCH or not unpacked.eof:
             raise ValueError(f"{FIELD} of the payload: not a patch of at most {MAX_PATCH:,} bytes")
         return cls(base, patch, files)
+
+
+def too_large(size: int) -> UsageError:
+    """Return the error for changes of so many bytes."""
+    return UsageError(
+        f"the uncommitted changes have {format_size(size)}; a job takes at most"
+        f" {format_size(MAX_STORED)} along, compressed: commit them, or let git ignore large files"
+    )
 
 
 def named(paths: list[str], count: int) -> str:

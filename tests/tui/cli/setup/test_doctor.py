@@ -62,6 +62,23 @@ async def test_commits_are_signed_and_verified(cli: Cli, tmp_path: Path) -> None
     assert (await _checks(cli))["commits"]["status"] == "warn"
 
 
+async def test_the_committer_of_each_profile_is_checked(
+    cli: Cli, rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    key = tmp_path / "signing_key"
+    key.write_text("no key")
+    for name, own in (("pay", {"committer": "Web <web@acme.example>"}), ("shop", {})):
+        repo = Repo.at(parse(f"https://git.example/acme/{name}"))
+        await rt.repos.add(repo, RepoProfile.model_validate({"git": own}), make.owner)
+    cli.config.write_text(f'git.signing_key = "{key}"\n{cli.config.read_text()}')
+    found = json.loads((await cli("doctor", "--json")).out)["checks"]
+    texts = [item["text"] for item in found if item["name"] == "commits"]
+    committers = ["Web <web@acme.example>", "draftsman <draftsman@localhost>"]
+    assert [text.partition(" signs no commits of ")[2].partition(":")[0] for text in texts] == (
+        committers
+    )
+
+
 async def test_a_valid_installation_has_no_failure(cli: Cli) -> None:
     checks_by_name = await _checks(cli)
     assert {name for name, check in checks_by_name.items() if check["status"] == "fail"} == set()
