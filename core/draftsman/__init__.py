@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from draftsman.handlers.blocking_context import BlockingRunContext
     from draftsman.handlers.context import RunContext
     from draftsman.job_types.declaration import job
+    from draftsman.job_types.lifespan import lifespan, middleware
     from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+    from draftsman.jobs.runs.run import ClaimedJob
     from draftsman.people.policy import Person
     from draftsman.questions.question import Answered, NoAnswer
     from draftsman.questions.question_spec import Choice
@@ -37,6 +39,7 @@ __all__ = [
     "BlockingRunContext",
     "Cancel",
     "Choice",
+    "ClaimedJob",
     "Client",
     "Done",
     "Draftsman",
@@ -49,6 +52,8 @@ __all__ = [
     "Snooze",
     "__version__",
     "job",
+    "lifespan",
+    "middleware",
 ]
 
 _MODULES = {
@@ -59,6 +64,7 @@ _MODULES = {
     "BlockingRunContext": "handlers.blocking_context",
     "Cancel": "jobs.runs.outcome",
     "Choice": "questions.question_spec",
+    "ClaimedJob": "jobs.runs.run",
     "Client": "client.asynchronous",
     "Done": "jobs.runs.outcome",
     "Draftsman": "client",
@@ -70,6 +76,8 @@ _MODULES = {
     "RunContext": "handlers.context",
     "Snooze": "jobs.runs.outcome",
     "job": "job_types.declaration",
+    "lifespan": "job_types.lifespan",
+    "middleware": "job_types.lifespan",
 }
 
 
