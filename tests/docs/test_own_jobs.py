@@ -20,6 +20,7 @@ from draftsman.job_types import declaration
 from draftsman.job_types.app import handlers_of
 from draftsman.processes.host import login
 from draftsman.runtime import Runtime
+from draftsman.testing.memory_app import MemoryApp
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_question
 from tests.docs.pages import DOCS
 
@@ -33,8 +34,10 @@ def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     monkeypatch.setattr(declaration, "declared_types", {})
     monkeypatch.syspath_prepend(str(tmp_path))
     (package := tmp_path / "company").mkdir()
-    submitting = next(block for block in BLOCKS if "company.jobs import" in block)
-    declarations = [block for block in BLOCKS if block != submitting]
+    declarations = [block for block in BLOCKS if "company.jobs import" not in block]
+    submitting, testing, replaying = (block for block in BLOCKS if block not in declarations)
+    (package / "test_jobs.py").write_text(testing, encoding="utf-8")
+    (package / "test_replays.py").write_text(replaying, encoding="utf-8")
     (package / "jobs.py").write_text("\n".join(declarations), encoding="utf-8")
     (package / "orders.py").write_text(submitting, encoding="utf-8")
     yield importlib.import_module("company.orders")
@@ -66,8 +69,15 @@ async def test_the_examples_run(
             assert (await client.wait(1, 30)).result == {"value": "sent"}
             render = company_jobs(company).render.with_options(client=blocking)
             assert (await render.submit_async(3)).number > 1
+        replays: Any = importlib.import_module("company.test_replays")
+        monkeypatch.setattr(replays, "Draftsman", lambda: Draftsman(database_url, config=config))
+        await replays.test_the_last_reports_would_run_as_they_did()
         ship = await client.get(parcel.number)
         assert (ship.ticket_title, ship.concurrency_key) == ("Ship order 7", "order-7")
+
+
+def test_the_test_passes(company: Any, draftsman_app: MemoryApp) -> None:
+    importlib.import_module("company.test_jobs").test_weekly(draftsman_app)
 
 
 def company_jobs(company: Any) -> Any:

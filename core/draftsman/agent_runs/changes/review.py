@@ -1,4 +1,4 @@
-"""Changes that people review with a question: all of them, and since the last approval. Pure."""
+"""Changes that people review with a question: all of them, and since the last review. Pure."""
 
 from __future__ import annotations
 
