@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from draftsman.handlers.blocking_context import BlockingRunContext
     from draftsman.handlers.context import RunContext
     from draftsman.job_types.declaration import job
+    from draftsman.job_types.lifespan import lifespan, middleware
     from draftsman.job_types.schedules import Every
     from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+    from draftsman.jobs.runs.run import ClaimedJob
     from draftsman.people.policy import Person
     from draftsman.questions.question import Answered, NoAnswer
     from draftsman.questions.question_spec import Choice
@@ -38,6 +40,7 @@ __all__ = [
     "BlockingRunContext",
     "Cancel",
     "Choice",
+    "ClaimedJob",
     "Client",
     "Done",
     "Draftsman",
@@ -51,6 +54,8 @@ __all__ = [
     "Snooze",
     "__version__",
     "job",
+    "lifespan",
+    "middleware",
 ]
 
 _MODULES = {
@@ -61,6 +66,7 @@ _MODULES = {
     "BlockingRunContext": "handlers.blocking_context",
     "Cancel": "jobs.runs.outcome",
     "Choice": "questions.question_spec",
+    "ClaimedJob": "jobs.runs.run",
     "Client": "client.asynchronous",
     "Done": "jobs.runs.outcome",
     "Draftsman": "client",
@@ -73,6 +79,8 @@ _MODULES = {
     "Snooze": "jobs.runs.outcome",
     "Every": "job_types.schedules",
     "job": "job_types.declaration",
+    "lifespan": "job_types.lifespan",
+    "middleware": "job_types.lifespan",
 }
 
 

@@ -34,6 +34,7 @@ from draftsman.formats.truncation import truncate
 from draftsman.handlers.blocking_context import BlockingRunContext, run_in_thread
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
+from draftsman.job_types.lifespan import surrounded, surrounded_by_async
 from draftsman.job_types.parameters import Parameters
 from draftsman.job_types.process_runs import ProcessRuns
 from draftsman.job_types.published.description import TypeDescription
@@ -176,6 +177,11 @@ class JobType(Submittable[P, R]):
         """Whether the function runs in a thread."""
         return not inspect.iscoroutinefunction(self.function)
 
+    def run_blocking(self, context: BlockingRunContext, /, **arguments: Any) -> Any:
+        """Run the function in this thread, inside the middleware."""
+        with surrounded(context.job):
+            return self.function(context, **arguments)
+
     def handler(self, processes: ProcessRuns | None = None) -> Handler:
         """Return the handler for a worker; without processes it runs in a thread instead."""
         return cast(Handler, update_wrapper(partial(_run, self, processes), self.function))
@@ -207,13 +213,14 @@ async def _run(
         arguments = type.parameters.arguments(context.job.payload)
     except UsageError as error:
         raise Failure(str(error), code="invalid_payload", declared="PERMANENT") from None
-    call = partial(type.function, **arguments)
-    if type.isolation == "process" and processes is not None:
-        value = await processes.run(context, type.name, arguments, type.memory_mb)
-    elif type.is_blocking:
-        value = await run_in_thread(context, call)
-    else:
-        value = await call(context)
+    async with surrounded_by_async(context.job):
+        if type.isolation == "process" and processes is not None:
+            value = await processes.run(context, type.name, arguments, type.memory_mb)
+        elif type.is_blocking:
+            value = await run_in_thread(context, partial(type.run_blocking, **arguments))
+        else:
+            with surrounded(context.job):
+                value = await type.function(context, **arguments)
     if isinstance(value, Done | Snooze | Cancel):
         return value
     return Done(type.parameters.results.dump(value))
