@@ -51,6 +51,7 @@ CLAUDE: Final = AgentPlugin(
         "env": {
             "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_DISABLE_REFUSAL_RETRY": "1",
             "CLAUDE_CODE_MAX_RETRIES": "4",
             "DISABLE_AUTOUPDATER": "1",
         },

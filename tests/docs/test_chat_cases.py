@@ -9,7 +9,7 @@ from tests.docs.pages import DOCS
 
 PAGE = DOCS / "chat-cases.md"
 ROOT = Path(__file__).resolve().parents[2]
-LAST = 157
+LAST = 159
 FUNCTION = re.compile(r"^ *(?:async )?def (\w+)", re.MULTILINE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -60,7 +61,15 @@ class SlowModel(FakeModel):
     pause = PAUSE
 
     def messages(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        return self._slowly(super().messages(body), {"type": "ping"})
+        events = super().messages(body)
+        yield next(events)
+        block = next(events)
+        is_text = block["content_block"]["type"] == "text"
+        delta = {"type": "text_delta", "text": ""}
+        if not is_text:
+            delta = {"type": "input_json_delta", "partial_json": ""}
+        piece = {"type": "content_block_delta", "index": 0, "delta": delta}
+        yield from self._slowly(itertools.chain([block], events), piece)
 
     def respond(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         response = {"id": "resp_0", "object": "response", "status": "in_progress"}
@@ -203,6 +212,7 @@ async def test_a_refusal_of_claude_fails_the_job_at_once(
             job = await finished(rt, make, number)
     assert (job.status, job.error_class) == (Status.FAILED, "PERMANENT"), job.last_error
     assert "refusal" in (job.last_error or "")
+    assert len(model.conversations) == 1
     assert job.retry_count == 0
 
 

@@ -286,6 +286,12 @@ async def test_a_question_of_the_model_is_answered_with_its_choices(
     assert '\\"Which features?\\"=\\"both, please\\"' in last
 
 
+async def approve_settings(rt: Runtime, make: Factory, number: int, ordinal: int) -> None:
+    """Approve work that changes the configuration of an agent."""
+    assert ".claude/settings.json" in await asked(rt, number, ordinal)
+    assert (await make.decide(number, True, make.owner, ordinal)).accepted
+
+
 async def test_the_repository_s_settings_are_written_with_a_permission_only(
     rt: Runtime, make: Factory, repo: Path, tmp_path: Path
 ) -> None:
@@ -297,6 +303,7 @@ async def test_the_repository_s_settings_are_written_with_a_permission_only(
         async with claude(rt, tmp_path / "data", model):
             await asked(rt, number, 1)
             await make.answer(number, "allow once")
+            await approve_settings(rt, make, number, 2)
             assert await summary_of(rt, number) == "all done"
     assert git("show", f"draftsman/D-{number}:.claude/settings.json", cwd=repo) == "{}"
 
@@ -323,6 +330,7 @@ async def test_the_recorded_messages_are_those_of_this_version(
             for ordinal, answer in enumerate(("allow once", "SQLite", "allow once", "deny"), 1):
                 await asked(rt, number, ordinal)
                 await make.answer(number, answer, n=ordinal)
+            await approve_settings(rt, make, number, 5)
             assert await summary_of(rt, number) == "all done"
     refused = await submit_agent_job(make, repo)
     with scripted([{"status": 402}]) as model:

@@ -61,6 +61,7 @@ class Agent:
         self.script = script
         self.session = ""
         self.state: dict[str, Any] = {"results": [], "prompts": []}
+        self.is_loaded = False
         self.numbers = iter(range(1000, 2000))
 
     def serve(self) -> None:
@@ -87,6 +88,8 @@ class Agent:
         """Create a session."""
         require(params["cwd"] == str(Path.cwd()) and params["mcpServers"] == [], "session/new")
         self.session = f"ses_{os.urandom(4).hex()}"
+        self.state = {"prompts": [], "results": []}
+        self.is_loaded = False
         return {"result": {"sessionId": self.session, "configOptions": modes("build")}}
 
     def on_session_load(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -96,6 +99,7 @@ class Agent:
             return {"error": {"code": -32602, "message": "unknown", "data": {"details": "gone"}}}
         self.session = params["sessionId"]
         self.state = json.loads(file.read_text())
+        self.is_loaded = True
         for _ in self.state["prompts"]:
             self.update("agent_message_chunk", content={"type": "text", "text": "of the past"})
         return {"result": {"configOptions": modes("plan")}}
@@ -109,6 +113,8 @@ class Agent:
     def on_session_prompt(self, params: dict[str, Any]) -> dict[str, Any]:
         """Run the turns of the script until it ends the turn."""
         require(params["sessionId"] == self.session, "prompt of another session")
+        if self.is_loaded and "no-prompt" in sys.argv:  # as OpenCode in another folder
+            return {"error": {"code": -32603, "message": "service failure"}}
         self.state["prompts"].append(params["prompt"][0]["text"])
         while True:
             self.save()

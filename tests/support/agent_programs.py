@@ -35,7 +35,7 @@ NODE: Final = {"qwen": 22}
 TESTS: Final = (
     *("soak_acp_agents", "soak_agent_budgets", "soak_busy_models", "soak_claude"),
     *("soak_claude_config", "soak_claude_forms", "soak_claude_team", "soak_codex", "soak_opencode"),
-    "soak_pull_request_story",
+    *("soak_pull_request_story", "soak_requested_changes"),
 )
 
 

@@ -56,7 +56,10 @@ PARAMETER: Final = "parameter"
 LONGEST: Final = 200
 """Characters of a key; a longer key is replaced by its SHA-256."""
 _QUESTION: Final = re.compile(r"q:([1-9][0-9]{0,17}):([1-9][0-9]{0,8})(?::([1-9][0-9]{0,3}))?")
-_TEMPLATE: Final = re.compile(r"t:([A-Za-z0-9][A-Za-z0-9_.:-]{0,62}(?:@[1-9][0-9]{0,9})?)")
+_TEMPLATE: Final = re.compile(
+    r"t:([A-Za-z0-9][A-Za-z0-9_.:-]{0,62}(?:@[1-9][0-9]{0,9})?"
+    r"|(?:template|type)/[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}(?:@[0-9a-f]{1,12})?)"
+)
 _TARGET: Final = r"(slack:[A-Z0-9]{2,40}(?:/[0-9]{1,12}\.[0-9]{1,8})?)"
 _REVISED: Final = r"j:([1-9][0-9]{0,17})"
 _FORM: Final = re.compile(rf"{_TEMPLATE.pattern} {_TARGET}(?: {_REVISED})?")
@@ -159,7 +162,7 @@ def rule_value(rule: int) -> str:
 
 
 def template_value(name: str) -> str:
-    """Return the value of a template's button: `t:bump`."""
+    """Return the value of the button of a template, or of a type: `t:bump`, `t:type/report`."""
     return f"t:{name}"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from draftsman.actions.action import About, ActionResult, Call, Surface, action
 from draftsman.deliveries.documents.document import Time
@@ -16,6 +16,7 @@ from draftsman.people.policy import Verb
 from draftsman.text import humanize
 
 if TYPE_CHECKING:
+    from draftsman.job_types.published.description import TypeDescription
     from draftsman.jobs.requests.invocation import Invocation
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.queues.queue_models import QueueReservation
@@ -50,6 +51,15 @@ async def submit(call: Call, request: Invocation) -> ActionResult[SubmittedJob]:
     """Submit a job."""
     job = await call.rt.submissions.submit(request, call.actor)
     return submitted(job, is_unique=request.unique is not None)
+
+
+@action(About.REQUEST, label="Run a type", right=Verb.SUBMIT, surfaces={Surface.DASHBOARD})
+async def run_type(
+    call: Call, type: TypeDescription, parameters: Mapping[str, Any]
+) -> ActionResult[SubmittedJob]:
+    """Submit a job of a described type, with parameters that a person typed."""
+    request = await call.rt.request_checks.of_type(type, parameters, typed=True)
+    return submitted(await call.rt.submissions.submit(request, call.actor))
 
 
 @action(About.REQUEST, right=Verb.SUBMIT, surfaces={Surface.COMMANDS})

@@ -21,6 +21,8 @@ from draftsman.agents.program import AgentFailure, Message
 
 VERSION: Final = 1
 ENDED: Final = ("completed", "failed")
+WORK: Final = ("agent_message_chunk", "agent_thought_chunk", "plan", "tool_call")
+"""Updates of a session in which the agent works."""
 TRUST: Final = ".draftsman-trusted-folders.json"
 """File in the home with the folders that an agent does not trust."""
 STARTED_IN_HOME: Final = "goose"
@@ -44,6 +46,8 @@ class AcpAdapter(Adapter):
         self.tools: dict[str, Message] = {}
         self.cost = 0.0
         self.mode_set = False
+        self.is_active = False
+        """Whether the agent has said or done something in this run."""
         distrust(self.workspace)
         keep_sessions(Path.home())
         self.agent = RpcConnection(
@@ -89,13 +93,21 @@ class AcpAdapter(Adapter):
                 self.client.send("log", text=f"the session is not loaded: {error}")
         self.loaded = opened is not None
         if opened is None:
-            opened = self.agent.request("session/new", **where)
-            session = opened.get("sessionId")
-            if not isinstance(session, str):
-                raise AgentFailure("INVALID_OUTPUT", "protocol", "session/new has no sessionId")
-        self.saved["session"] = session
-        self.set_mode(opened)
+            self.new_session()
+        else:
+            self.set_mode(opened)
         self.live = True
+
+    def new_session(self) -> None:
+        """Create a session, and set its mode."""
+        self.mode_set = False
+        opened = self.agent.request("session/new", cwd=self.workspace, mcpServers=[])
+        session = opened.get("sessionId")
+        if not isinstance(session, str):
+            raise AgentFailure("INVALID_OUTPUT", "protocol", "session/new has no sessionId")
+        self.saved["session"] = session
+        self.loaded = False
+        self.set_mode(opened)
 
     def set_mode(self, opened: Message) -> None:
         """Set the mode of the session, and verify it; raises AgentFailure `mode`."""
@@ -135,11 +147,15 @@ class AcpAdapter(Adapter):
 
     def turn(self, prompt: str) -> None:
         """Run a turn of the agent; raises AgentFailure unless it ends by itself."""
-        ended = self.agent.request(
-            "session/prompt",
-            sessionId=self.saved["session"],
-            prompt=[{"type": "text", "text": prompt}],
-        )
+        try:
+            ended = self.send_prompt(prompt)
+        except AgentFailure as error:
+            if not self.loaded or self.is_active or error.code != "agent_error":
+                raise
+            # such as OpenCode in another folder than that of the session
+            self.client.send("log", text=f"the session does not go on: {error}")
+            self.new_session()
+            ended = self.send_prompt("\n\n".join([*self.introduction(), prompt]))
         quota = part_of(part_of(ended, "_meta"), "quota")
         self.report(part_of(ended, "usage") or part_of(quota, "token_count"))  # of Gemini CLI
         reason = ended.get("stopReason")
@@ -150,6 +166,11 @@ class AcpAdapter(Adapter):
         message = self.message.strip()
         if message.startswith(CALL_FAILED[0]) and message.endswith(CALL_FAILED[1]):
             raise AgentFailure("TRANSIENT_APP", "model_error", message)
+
+    def send_prompt(self, prompt: str) -> Message:
+        """Return the end of the turn."""
+        text = {"type": "text", "text": prompt}
+        return self.agent.request("session/prompt", sessionId=self.saved["session"], prompt=[text])
 
     def report(self, usage: Message) -> None:
         """Report the tokens of calls, if there are any."""
@@ -173,6 +194,7 @@ class AcpAdapter(Adapter):
             self.follow_mode(update)
         if not self.live:
             return
+        self.is_active = self.is_active or kind in WORK
         if kind == "agent_message_chunk":
             self.said(str(part_of(update, "content").get("text") or ""))
             self.report(part_of(part_of(update, "_meta"), "usage"))  # of Qwen Code

@@ -180,17 +180,7 @@ class Adapter(ABC):
     def prompt(self) -> str:
         """Return the first prompt of this run."""
         start = self.client.start
-        paragraphs = []
-        if not self.loaded:
-            request = start["request"]
-            texts = request["title"], request["text"], attachment_text(start), missing_text(start)
-            paragraphs += [text for text in texts if text]
-            if start["mode"] == "investigate":
-                paragraphs.append("Report your findings. Changes of files are not kept.")
-        if not self.loaded and (self.saved.get("pending") or start["run"] > 1):
-            paragraphs.append("An earlier run began this work; its changes are in the workspace.")
-        if not self.loaded:
-            paragraphs += self.saved.get("messages", [])
+        paragraphs = [] if self.loaded else self.introduction()
         if (decided := self.decided()) is not None:
             paragraphs.append(decided)
         self.saved.pop("pending", None)
@@ -200,6 +190,18 @@ class Adapter(ABC):
             paragraphs.append("Change the files so that these checks pass.")
         paragraphs += self.person_messages()
         return "\n\n".join(paragraphs) or "The run was interrupted. Continue."
+
+    def introduction(self) -> list[str]:
+        """Return the request, and what a new session does not know of earlier runs."""
+        start = self.client.start
+        request = start["request"]
+        texts = request["title"], request["text"], attachment_text(start), missing_text(start)
+        paragraphs = [text for text in texts if text]
+        if start["mode"] == "investigate":
+            paragraphs.append("Report your findings. Changes of files are not kept.")
+        if self.saved.get("pending") or start["run"] > 1:
+            paragraphs.append("An earlier run began this work; its changes are in the workspace.")
+        return [*paragraphs, *self.saved.get("messages", [])]
 
     def next_prompt(self) -> str | None:
         """Return the prompt of another turn: denials, and messages of people; None for no turn."""

@@ -108,6 +108,10 @@ class Approve(Asking[Answered]):
         """Raise UsageError for an approval that cannot be asked, TypeError for another option."""
         reserved_names.check_key(key, Owner.HANDLER, "approval")
         _check_options(ApproveOptions, options)
+        if (on_changes := options.get("on_changes", "refuse")) not in ("refuse", "continue"):
+            raise UsageError(
+                f"approval {key!r}: on_changes is 'refuse' or 'continue', not {on_changes!r}"
+            )
         self.spec = build_ask(key=key, kind=QuestionKind.APPROVAL, text=text, **options)
 
     def result(self, recorded: Answered | NoAnswer, people: Mapping[str, Person]) -> Answered:

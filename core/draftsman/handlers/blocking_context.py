@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from contextvars import copy_context
@@ -195,7 +195,7 @@ class BlockingRunContext:
         """Return the jobs that this job waited for, as `RunContext.parents` does."""
         return self._calls.call(RunContext.parents)
 
-    def spawn(self, key: str, type: str, **fields: Any) -> int:
+    def spawn(self, key: str, type: str | Mapping[str, Any], **fields: Any) -> int:
         """Submit a job once for this key, as `RunContext.spawn` does."""
         spawn: Any = RunContext.spawn  # its fields may have any name
         return cast(int, self._calls.call(spawn, key, type, **fields))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from random import Random
@@ -278,12 +278,17 @@ class RunContext:
         """
         return list(await self._run.wait(self._services.workflows.parents, self.job.number))
 
-    async def spawn(self, key: str, type: str, **fields: Any) -> int:
+    async def spawn(self, key: str, type: str | Mapping[str, Any], **fields: Any) -> int:
         """Submit a job, once for this key in all runs of this job; return its number.
 
-        `fields` are those of a request, such as `payload`, `text` or `queue`. Raises UsageError.
+        `fields` are those of a request, such as `payload`, `text` or `queue`. A whole request, as
+        of a declared type, may stand for the type: `spawn("a", count.request(text="a"))`. Raises
+        UsageError.
         """
-        return await self._run.wait(self._services.workflows.spawn, self.job, key, type, fields)
+        request = {"type": type} if isinstance(type, str) else type
+        fields = {**request, **fields}
+        name = fields.pop("type")
+        return await self._run.wait(self._services.workflows.spawn, self.job, key, name, fields)
 
     async def gather(
         self, jobs: Sequence[int], *, on_failure: Literal["raise", "return"] = "raise"

@@ -6,7 +6,8 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar
@@ -73,12 +74,15 @@ class _ProcessClient:
                 atexit.register(self._close, self._client, self._process)
             return self._client
 
-    def reset(self) -> None:
-        """Close the client; the next use opens another."""
-        with self._lock:
-            if self._client is not None and self._process is not None:
-                self._close(self._client, self._process)
-            self._client = None
+    @contextmanager
+    def replaced(self, client: BlockingClient) -> Iterator[None]:
+        """Let this client take the place of that of the process, in the block."""
+        before, process = self._client, self._process
+        self._client, self._process = client, os.getpid()
+        try:
+            yield
+        finally:
+            self._client, self._process = before, process
 
     @staticmethod
     def _close(client: BlockingClient, process: int) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import signal
 from asyncio.subprocess import Process
+from collections.abc import Mapping
 from typing import Any, Final
 
 from draftsman.errors import Failure
@@ -51,6 +52,19 @@ class SchemaChecker:
         started, or the check does not end in time.
         """
         return await self._ask(schema, value, probe=False)
+
+    async def problems(
+        self, schema: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> dict[str, str]:
+        """Return the problem of each value that the schema of its property refuses."""
+        properties = schema.get("properties", {})
+        shared = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+        found = {
+            name: await self.problem(shared | properties[name], value)
+            for name, value in values.items()
+            if isinstance(properties.get(name), dict)
+        }
+        return {name: problem for name, problem in found.items() if problem is not None}
 
     async def schema_problem(self, schema: Any) -> str | None:
         """Return why a schema is not usable, or None; it is tried with a value of each type."""

@@ -15,7 +15,7 @@ from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.payloads.payloads import ViewSubmission
 from draftsman_bots.slack.requests.form_values import entered_values
-from draftsman_bots.slack.requests.template_form import MAX_PARAMETERS, template_form
+from draftsman_bots.slack.requests.template_form import MAX_PARAMETERS, FormSubject, parameter_form
 from draftsman_testing.slack.block_rules import VIEW_BYTES
 from draftsman_testing.slack.block_validation import whole_view
 from draftsman_testing.slack.payloads import state
@@ -35,7 +35,9 @@ def definition(*required: str, defs: Json | None = None, **properties: Json) -> 
 def form(defined: TemplateDefinition) -> Json:
     """Return the form, which Slack accepts."""
     template = Template("bump", 3, defined, "olga", datetime(2026, 1, 1, tzinfo=UTC))
-    return whole_view(template_form(template, defined, TARGET), ("modal",))
+    return whole_view(
+        parameter_form(FormSubject.of_template(template, defined), TARGET), ("modal",)
+    )
 
 
 def inputs(view: Json) -> dict[str, Json]:
@@ -56,7 +58,7 @@ def entered(schema: Json, value: Any, **more: Any) -> tuple[Any, Any]:
     values = state(form(defined)["blocks"], {"parameter:0": value})
     view = {"id": "V1", "type": "modal", "state": {"values": values}}
     submitted = ViewSubmission.model_validate({"user": {"id": "UANNA"}, "view": view})
-    result, errors = entered_values(defined, submitted.values)
+    result, errors = entered_values(defined.inputs, submitted.values)
     return result.get("x"), errors.get("parameter:0")
 
 
@@ -206,13 +208,13 @@ def test_forged_choices_are_refused() -> None:
         ({"type": "boolean"}, "maybe"),
         ({"type": "array", "items": {"enum": ["a"]}}, "#0,#9"),
     ):
-        values, errors = entered_values(definition("x", x=schema), {"parameter:0": forged})
+        values, errors = entered_values(definition("x", x=schema).inputs, {"parameter:0": forged})
         assert (values, list(errors)) == ({}, ["parameter:0"])
 
 
 def test_inputs_left_empty_have_no_value() -> None:
     defined = definition(a={"type": "string", "default": "x"}, b={"type": "boolean"})
-    values = entered_values(defined, {"parameter:0": "", "parameter:1": "unset"})
+    values = entered_values(defined.inputs, {"parameter:0": "", "parameter:1": "unset"})
     assert values == ({}, {})
 
 
@@ -258,11 +260,11 @@ def test_a_form_that_is_too_large_has_plain_inputs(schema: Json) -> None:
 
 def test_plain_inputs_take_the_choices_as_text() -> None:
     schema: Json = {"enum": ["a", 7]}
-    values, _ = entered_values(definition("x", x=schema), {"parameter:0": "7"})
+    values, _ = entered_values(definition("x", x=schema).inputs, {"parameter:0": "7"})
     assert values == {"x": 7}
     several: Json = {"type": "array", "items": {"enum": ["a", "b"]}}
     for text in ("a,b", '["a", "b"]', " a , b "):
-        values, _ = entered_values(definition("x", x=several), {"parameter:0": text})
+        values, _ = entered_values(definition("x", x=several).inputs, {"parameter:0": text})
         assert values == {"x": ["a", "b"]}
 
 

@@ -314,11 +314,15 @@ def test_a_subagent_whose_calls_would_not_be_asked_is_denied_without_a_question(
     assert runs.asked == []
 
 
-def test_an_agent_that_cannot_load_begins_a_session_with_the_decision(runs: AdapterRuns) -> None:
+@pytest.mark.parametrize("problem", ["no-load", "no-prompt"])
+def test_an_agent_that_cannot_load_begins_a_session_with_the_decision(
+    runs: AdapterRuns, problem: str
+) -> None:
+    """A session that is loaded may refuse to go on, as that of OpenCode in another folder."""
     script: list[dict[str, Any]] = [{"edit": ["b.txt", "b\n"]}, {"say": "PROMPTS"}]
-    assert run(runs, script, "no-load")["type"] == "ask"
+    assert run(runs, script, problem)["type"] == "ask"
     runs.answer("allow once")
-    [prompt] = json.loads(run(runs, script, "no-load")["summary"])
+    [prompt] = json.loads(run(runs, script, problem)["summary"])
     assert prompt.startswith("Do it\n\nAn earlier run began this work")
     assert "Make exactly this call now" in prompt
 

@@ -17,6 +17,7 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import Decision, Question, QuestionStatus
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from tests.core.agent_runs.profiled_jobs import WRITE, profiled_job
 from tests.core.worker.agent_jobs import agent_worker, git
 from tests.core.worker.workers import wait_for_end, wait_for_question
@@ -135,6 +136,22 @@ async def test_a_message_at_an_open_approval_requests_changes(
         again = await tell(call, number, "Use the v2 API")
         assert again.value.created is False
         assert await outcomes(rt, number) == ["changes_requested", "open"]
+
+
+async def test_the_message_of_a_person_who_may_not_decide_waits_for_the_decision(
+    rt: Runtime, make: Factory, tmp_path: Path, people: People
+) -> None:
+    number, _ = await profiled_job(rt, make, tmp_path / "repo", {}, **ASKS)
+    async with agent_worker(rt, tmp_path / "data", BY_WORDS):
+        await asked(rt, number, 1)
+        sent = await tell(call_of(rt, people.ben), number, "one more thing")
+        assert sent.says == f"sent to D-{number}: the agent gets it with its next run"
+        assert await outcomes(rt, number) == ["open"]
+        by_carol = await tell(call_of(rt, people.on("slack", "carol")), number, "use the v2 API")
+        assert by_carol.value.review == f"D-{number}/1"
+        await asked(rt, number, 2)
+        messages = await rt.messages.of_job(number)
+        assert [message.delivered_at is not None for message in messages] == [True, True]
 
 
 async def test_a_retry_after_a_denial_has_its_reason(

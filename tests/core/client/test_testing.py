@@ -157,6 +157,14 @@ async def test_a_handler_makes_requested_changes() -> None:
     with pytest.raises(UsageError, match="D-1/1 takes no requests for changes"):
         await run_handler(careful, answers={"go": RequestChanges("faster")})
 
+    async def told(ctx: RunContext) -> Outcome:
+        options: dict[str, Any] = {"on_changes": "tell"}
+        await ctx.approve("go", "Go?", **options)
+        return Done({})
+
+    with pytest.raises(UsageError, match="'go': on_changes is 'refuse' or 'continue', not 'tell'"):
+        await run_handler(told)
+
 
 @cases("with_lookup", [True, False])
 async def test_a_lost_worker_between_an_effect_and_its_record(with_lookup: bool) -> None:

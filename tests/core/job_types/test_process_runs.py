@@ -155,6 +155,7 @@ async def _types_and_constants_cross_the_pipe(rt: Runtime, client: Client) -> No
     result = await job.result_async()
     assert result["answers"] == [True, "anna", 31]
     assert str(result["before"]) in first.text
+    assert result["is_spanned"], "the middleware runs in the process of the run"
     events = [event.kind for event in await rt.read_model.job_events(job.number)]
     assert events.count("content_changed") == 2  # once in each run
 

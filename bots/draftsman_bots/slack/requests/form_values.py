@@ -1,4 +1,4 @@
-"""Parser of the values of a submitted form of a template. Pure."""
+"""Parser of the values of a submitted form of parameters. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from draftsman.schedules.template import TemplateDefinition
+from draftsman.json_schemas.parameter_schema import ParameterSchema
 from draftsman_bots.slack.requests.template_form import (
     NOT_SET,
     Input,
@@ -31,7 +31,7 @@ _EXPECTED: Final = {
 
 
 def entered_values(
-    definition: TemplateDefinition, entered: Mapping[str, str]
+    inputs: ParameterSchema, entered: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the values of a submitted form by parameter, and errors by block.
 
@@ -39,7 +39,7 @@ def entered_values(
     """
     values: dict[str, Any] = {}
     errors: dict[str, str] = {}
-    for parameter in form_parameters(definition):
+    for parameter in form_parameters(inputs):
         text = entered.get(parameter.block, "")
         if text in ("", NOT_SET):
             if parameter.required and parameter.block in entered:

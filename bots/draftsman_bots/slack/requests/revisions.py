@@ -17,7 +17,7 @@ from draftsman_bots.slack.home.modal_views import ShownRequest, View, open_modal
 from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.requests import job_requests
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
-from draftsman_bots.slack.requests.template_form import template_form
+from draftsman_bots.slack.requests.template_form import FormSubject, parameter_form
 
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
@@ -84,7 +84,8 @@ async def _template_view(ctx: BotContext, job: Job, target: str) -> View | None:
     if template.definition is None or not template.definition.inputs.properties:
         return None
     values = mapping(job.overrides.get(PARAMETERS))
-    return template_form(template, template.definition, target, job=job.number, values=values)
+    subject = FormSubject.of_template(template, template.definition)
+    return parameter_form(subject, target, job=job.number, values=values)
 
 
 def repository_options(job: Job) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The modal of a template, made from the schema of its parameters. Pure."""
+"""The modal of a template or a job type, made from the schema of its parameters. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from draftsman.errors import Refused
 from draftsman.formats.truncation import utf16_length
+from draftsman.job_types.published.description import PublishedType
+from draftsman.json_schemas.parameter_schema import ParameterSchema
 from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import (
@@ -26,7 +28,7 @@ from draftsman_bots.slack.deliveries.blocks import (
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.home.modal_views import MAX_INPUT, View, modal
 
-# The parameters of a template as inputs of a form. Pure.
+# The parameters as inputs of a form. Pure.
 #
 # A value that no input of Slack can express is entered as JSON.
 
@@ -35,8 +37,12 @@ _COMPOSED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "if"})
 _OPTION_VALUE: Final = re.compile("#[0-9]+")
 NOT_SET: Final = "unset"
 """Option of a flag without a value."""
-MAX_REFERENCES: Final = 10
-"""Local references that are followed."""
+
+
+TYPE: Final = "type/"
+"""Before the name of a job type."""
+VERSION: Final = 12
+"""Characters of the version of a description in a name."""
 
 
 class Input(StrEnum):
@@ -97,13 +103,41 @@ class Parameter:
         return "default" in self.schema
 
 
-def form_parameters(definition: TemplateDefinition) -> Iterator[Parameter]:
+@dataclass(frozen=True, slots=True)
+class FormSubject:
+    """What a form runs: a template, or a job type that workers have described."""
+
+    name: str
+    """As commands and buttons name it: `bump@3`, `type/report:weekly@1a2b3c4d5e6f`."""
+    label: str
+    description: str
+    inputs: ParameterSchema
+    command: str
+    """The command that runs it in a terminal."""
+
+    @classmethod
+    def of_template(cls, template: Template, definition: TemplateDefinition) -> FormSubject:
+        """Return a version of a template."""
+        name = f"{template.name}@{template.version}"
+        command = f"draftsman templates run {template.name}"
+        return cls(name, template.name, definition.description, definition.inputs, command)
+
+    @classmethod
+    def of_type(cls, type: PublishedType) -> FormSubject:
+        """Return a description of a type."""
+        name = f"{TYPE}{type.name}@{type.version[:VERSION]}"
+        command = f"draftsman submit --type {type.name}"
+        return cls(name, type.name, type.description, type.inputs, command)
+
+
+def form_parameters(inputs: ParameterSchema) -> Iterator[Parameter]:
     """Yield the parameters in the order of the form: required parameters come first."""
-    required = set(definition.inputs.required)
-    names = list(definition.inputs.properties)
+    required = set(inputs.required)
+    properties = inputs.properties
+    names = list(properties)
     for name in sorted(names, key=lambda name: name not in required):
-        schema = _resolved(definition.inputs.properties[name], definition.parameters)
-        yield Parameter(name, f"{ids.PARAMETER}:{names.index(name)}", schema, name in required)
+        block = f"{ids.PARAMETER}:{names.index(name)}"
+        yield Parameter(name, block, properties[name], name in required)
 
 
 def are_options(choices: list[Any]) -> bool:
@@ -135,21 +169,6 @@ def label(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema whose local reference is replaced by what it names."""
-    for _ in range(MAX_REFERENCES):
-        reference = schema.get("$ref")
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            break
-        target: Any = root
-        for part in reference[2:].split("/"):
-            target = target.get(part) if isinstance(target, dict) else None
-        if not isinstance(target, dict):
-            break
-        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-    return schema
-
-
 MAX_VIEW_BLOCKS: Final = 100
 MAX_PARAMETERS: Final = MAX_VIEW_BLOCKS - 2
 """Parameters of a form: two blocks are the description and a note."""
@@ -162,9 +181,8 @@ _MAX_LABEL: Final = 150
 _MAX_HINT: Final = 300
 
 
-def template_form(
-    template: Template,
-    definition: TemplateDefinition,
+def parameter_form(
+    subject: FormSubject,
     target: str,
     *,
     job: int | None = None,
@@ -175,14 +193,14 @@ def template_form(
     Parameters beyond the limit have their defaults. A view that is too large has plain inputs.
     `values` are entered instead of the defaults; `job` is the job that had them.
     """
-    parameters = [_filled(parameter, values or {}) for parameter in form_parameters(definition)]
+    parameters = [_filled(parameter, values or {}) for parameter in form_parameters(subject.inputs)]
     blocks: list[Block] = []
-    if definition.description:
-        blocks.append(context(escape_truncated(definition.description, 600)))
+    if subject.description:
+        blocks.append(context(escape_truncated(subject.description, 600)))
     if sum(parameter.required for parameter in parameters) > MAX_PARAMETERS:
         raise Refused(
-            f"template {template.name} has more than {MAX_PARAMETERS} required parameters, too many"
-            f" for a form; in a terminal: draftsman templates run {template.name}"
+            f"{subject.label} has more than {MAX_PARAMETERS} required parameters, too many for a"
+            f" form; in a terminal: {subject.command}"
         )
     visible = parameters[:MAX_PARAMETERS]
     note = (
@@ -190,13 +208,13 @@ def template_form(
         if (count := len(parameters) - len(visible))
         else []
     )
-    metadata = ids.form_metadata(f"{template.name}@{template.version}", target, job)
+    metadata = ids.form_metadata(subject.name, target, job)
     for build in (_block, _plain_block, _empty_block, _bare_block):
         inputs = [build(parameter) for parameter in visible]
         view = modal(
             [*blocks, *inputs, *note],
             callback=ids.TEMPLATE_VIEW,
-            title=f"Run {template.name}",
+            title=f"Run {subject.label}",
             submit="Run",
             metadata=metadata,
         )

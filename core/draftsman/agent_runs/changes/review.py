@@ -1,4 +1,4 @@
-"""Changes that people review with a question: all of them, and since the last approval. Pure."""
+"""Changes that people review with a question: all of them, and since the last review. Pure."""
 
 from __future__ import annotations
 
@@ -55,12 +55,18 @@ def last_reviewed(
 ) -> Question | None:
     """Return the last approval before this question that was approved, or had changes requested.
 
-    Also a permission request that was allowed. Answers to other questions, as for more budget,
-    review no changes. An approval that was superseded since, because the work changed, is known by
-    its votes in `answers`.
+    Also a permission request that was allowed; for another approval, only before the first one:
+    who allows a call of the agent has not reviewed its work. Answers to other questions, as for
+    more budget, review no changes. An approval that was superseded since, because the work changed,
+    is known by its votes in `answers`.
     """
-    before = (item for item in reversed(questions) if item.ordinal < ordinal)
-    return next((item for item in before if _is_reviewed(item, answers)), None)
+    before = [item for item in reversed(questions) if item.ordinal < ordinal]
+    reviewed = [item for item in before if _is_reviewed(item, answers)]
+    approvals = [item for item in reviewed if item.kind is QuestionKind.APPROVAL]
+    asks_approval = any(
+        item.ordinal == ordinal and item.kind is QuestionKind.APPROVAL for item in questions
+    )
+    return next(iter((asks_approval and approvals) or reviewed), None)
 
 
 def review_since(reviewed: Question, question: Question, before: str, patch: str) -> Review:

@@ -13,7 +13,7 @@ import re
 import shutil
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -148,13 +148,38 @@ async def git_result(
     limit: int | None = None,
 ) -> tuple[int, bytes, bytes]:
     """Return any exit code of git, its standard output and its standard error."""
-    process = await _start((*FLAGS, *arguments), cwd, git_environment() | dict(env or {}))
+    return await program_result(
+        ("git", *FLAGS, *arguments),
+        arguments[0],
+        cwd=cwd,
+        env=git_environment() | dict(env or {}),
+        stdin=stdin,
+        timeout=timeout,
+        limit=limit or MAX_OUTPUT,
+    )
+
+
+async def program_result(
+    command: Sequence[str],
+    name: str,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: bytes = b"",
+    timeout: float = TIMEOUT,
+    limit: int = MAX_OUTPUT,
+) -> tuple[int, bytes, bytes]:
+    """Return the exit code, the output and the errors of a program with nothing but this `env`.
+
+    `name` is that of the command in a Failure.
+    """
+    process = await _start(command, cwd, env)
     try:
         async with asyncio.timeout(timeout):
-            output, errors = await _communicate(process, stdin, limit or MAX_OUTPUT)
+            output, errors = await _communicate(process, stdin, limit)
             return await process.wait(), output, errors
     except TimeoutError:
-        raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
+        raise git_failure(f"{name} took more than {timeout:g} s", "timeout") from None
     finally:
         await _kill(process)
 
@@ -166,7 +191,7 @@ async def read_records(
 
     Raises Failure, of class PERMANENT if git is killed by what it reads.
     """
-    process = await _start((*FLAGS, *arguments), cwd, git_environment())
+    process = await _start(("git", *FLAGS, *arguments), cwd, git_environment())
     if process.stdout is None or process.stderr is None:
         raise ValueError("git needs pipes for stdout and stderr")
     errors = asyncio.create_task(_read(process.stderr, MAX_ERRORS))
@@ -267,11 +292,10 @@ def _without_prefix(line: str) -> str:
     return re.sub(r"^(remote: |fatal: |error: )+", "", line)[:300].rstrip(". ")
 
 
-async def _start(arguments: tuple[str, ...], cwd: Path, env: dict[str, str]) -> Process:
+async def _start(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Process:
     try:
         return await asyncio.create_subprocess_exec(
-            "git",
-            *arguments,
+            *command,
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
@@ -280,8 +304,10 @@ async def _start(arguments: tuple[str, ...], cwd: Path, env: dict[str, str]) -> 
             start_new_session=True,
         )
     except FileNotFoundError:
-        if shutil.which("git") is None:
-            raise git_failure("git not found; install git 2.32 or later", "git_missing") from None
+        if shutil.which(command[0]) is None:
+            version = " 2.32 or later" if command[0] == "git" else ""
+            text = f"{command[0]} not found; install {command[0]}{version}"
+            raise git_failure(text, "git_missing") from None
         raise git_failure(f"folder {cwd} no longer exists", "folder_gone") from None
 
 

@@ -16,7 +16,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,14 +40,16 @@ BATCH: Final = 100
 TIMEOUTS: Final = Timeouts(call=1800, connect=10, idle=60)
 MAX_UPLOAD: Final = 512 * 1024 * 1024
 """Maximum bytes of a content that is uploaded."""
+MOVED: Final = (301, 302, 307, 308)
+"""Statuses of the former address of a repository."""
 MAX_ANSWER: Final = 10 * 1024 * 1024
 CODE: Final = "lfs"
 """Code of the failure of a transfer."""
 
 
 def can_transfer(source: RepoSource) -> bool:
-    """Return whether contents of the source can be read: from a folder, or over HTTP."""
-    return source.is_local or source.location.startswith(("http://", "https://"))
+    """Return whether contents of the source can be read: not over git's own protocol."""
+    return not source.location.startswith("git://")
 
 
 async def download(
@@ -60,7 +62,9 @@ async def download(
     wanted = [item for item in dict.fromkeys(objects) if not _is_used_again(item, store)]
     if source.is_local:
         return await asyncio.to_thread(_copy_all, Path(source.location), store, wanted)
-    server = await _Server.of(source)
+    if not wanted:
+        return []
+    server = await _Server.of(source, "download")
     missing = []
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]
@@ -81,7 +85,7 @@ async def upload(source: RepoSource, store: Path, objects: Iterable[LfsObject]) 
         for item in wanted:
             await _put_file(source, store, item)
         return
-    server = await _Server.of(source)
+    server = await _Server.of(source, "upload")
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]
         answers = await server.batch("upload", batch)
@@ -98,17 +102,22 @@ class _Server:
     headers: Mapping[str, str]
 
     @classmethod
-    async def of(cls, source: RepoSource) -> _Server:
+    async def of(cls, source: RepoSource, operation: str) -> _Server:
+        if source.is_ssh:
+            told = await source.run_ssh("git-lfs-authenticate", operation)
+            answer = _fields(_parsed(told, source.location))
+            headers = {str(name): str(value) for name, value in _fields(answer, "header").items()}
+            return cls(source, str(answer.get("href") or ""), headers)
         headers = {}
         if source.login is not None:
             login = await source.login()
             value = base64.b64encode(f"{login.user}:{login.token}".encode()).decode()
             headers["authorization"] = f"Basic {value}"
-        return cls(source, source.location.removesuffix(".git") + ".git/info/lfs", headers)
+        return cls(source, _url(source.location), headers)
 
     async def batch(
         self, operation: str, objects: Sequence[LfsObject]
-    ) -> dict[str, dict[str, Any]]:
+    ) -> dict[str, Mapping[str, Any]]:
         """Return the answer about each object, by its id: its `actions`, or an `error`."""
         body = {
             "operation": operation,
@@ -119,12 +128,19 @@ class _Server:
         media = {"accept": MEDIA_TYPE, "content-type": MEDIA_TYPE}
         call = HttpCall("POST", f"{self.url}/objects/batch", {**self.headers, **media}, _json(body))
         async with self._client(MAX_ANSWER).stream(call, TIMEOUTS) as response:
+            if response.status in MOVED and (moved := await self._moved()) is not None:
+                return await moved.batch(operation, objects)
             await _check(response)
             data = await response.read()
-        try:
-            return {str(item["oid"]): dict(item) for item in json.loads(data)["objects"]}
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise _failure(f"{response.where}: not an answer of the batch API") from None
+        listed = _parsed(data, response.where).get("objects")
+        items = listed if isinstance(listed, list) else []
+        return {str(item.get("oid")): item for item in map(_fields, items)}
+
+    async def _moved(self) -> _Server | None:
+        """Return the server of a repository that its forge has moved; None if it has not."""
+        location = None if self.source.locate is None else await self.source.locate()
+        url = self.url if location is None else _url(location)
+        return None if url == self.url else replace(self, url=url)
 
     async def get(self, action: Mapping[str, Any], store: Path, item: LfsObject) -> None:
         """Download an object to the store; its SHA-256 is checked."""
@@ -174,6 +190,10 @@ class _Server:
         return {**self.headers, **given}
 
 
+def _url(location: str) -> str:
+    return location.removesuffix(".git") + ".git/info/lfs"
+
+
 async def _check(response: OutboundResponse) -> None:
     if not 200 <= response.status < 300:
         text = (await response.beginning(300)).decode(errors="replace")
@@ -218,6 +238,14 @@ async def _put_file(source: RepoSource, store: Path, item: LfsObject) -> None:
 
 def _json(value: Any) -> bytes:
     return json.dumps(value).encode()
+
+
+def _parsed(data: bytes, where: str) -> Mapping[str, Any]:
+    """Return the object of an answer of the API."""
+    try:
+        return _fields(json.loads(data))
+    except ValueError:
+        raise _failure(f"{where}: not an answer of the API") from None
 
 
 def _fields(value: object, *names: str) -> Mapping[str, Any]:

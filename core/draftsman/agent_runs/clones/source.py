@@ -7,7 +7,6 @@ new files belong to the owner.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import ipaddress
 import os
@@ -16,7 +15,6 @@ import re
 import shlex
 import shutil
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,8 +29,10 @@ from draftsman.agent_runs.clones.git import (
     config_variables,
     explain_error,
     git,
+    git_environment,
     git_failure,
     git_version,
+    program_result,
 )
 from draftsman.errors import Failure, UsageError
 from draftsman.forges.pull_request import GitLogin
@@ -185,7 +185,10 @@ Login = Callable[[], Awaitable[GitLogin]]
 """Gives user and token of a forge, for each command of git."""
 Locate = Callable[[], Awaitable[str | None]]
 """Gives the URL at which the forge has a repository now; None if it has not moved."""
+ROOT: Final = Path("/")
 REMOTE: Final = re.compile(r"[^/]+:")
+URL_SCHEMES: Final = frozenset({"http", "https", "git"})
+"""Schemes besides `ssh`; an address without one is of SSH, too."""
 SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 REF: Final = re.compile(r"(?!-)(?!.*(\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]+\Z")
 RUN_AS_OWNER: Final = f"""
@@ -251,6 +254,31 @@ class RepoSource:
         """Whether it is a folder of this machine."""
         return self.location.startswith("/")
 
+    @property
+    def is_ssh(self) -> bool:
+        """Whether it is reached over SSH."""
+        return not self.is_local and self.location.partition("://")[0] not in URL_SCHEMES
+
+    async def run_ssh(self, program: str, argument: str) -> bytes:
+        """Return the output of a program of the host, which gets the path of the repository.
+
+        Raises Failure with origin `git`.
+        """
+        route = await self._route(self.location)
+        if "://" in route.url:
+            address = urlsplit(route.url)
+            user = f"{address.username}@" if address.username else ""
+            host, path = f"{user}{address.hostname}", address.path
+        else:
+            host, _, path = route.url.partition(":")
+        command = shlex.split(route.env["GIT_SSH_COMMAND"])
+        command += ["--", host, shlex.join((program, path, argument))]
+        env = git_environment()
+        code, output, errors = await program_result(command, program, cwd=ROOT, env=env)
+        if code != 0:
+            raise explain_error(program, errors.decode(errors="replace"))
+        return output
+
     async def fetch(self, mirror: Path, base: str | None, ref: str) -> str:
         """Fetch `base` (a ref or a full commit id; None: HEAD) into the mirror as `ref`.
 
@@ -304,11 +332,9 @@ class RepoSource:
         Raises Failure with origin `git`.
         """
         command = [*self._run_as_owner(), "/bin/sh", "-c", ADD_FILE, "sh", path, self.location]
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=DEVNULL, stderr=PIPE, env={"PATH": os.defpath}
-        )
-        _, errors = await process.communicate(data)
-        if process.returncode != 0:
+        env = {"PATH": os.defpath}
+        code, _, errors = await program_result(command, "add", cwd=ROOT, env=env, stdin=data)
+        if code != 0:
             raise explain_error("add", errors.decode(errors="replace"))
 
     async def _git(

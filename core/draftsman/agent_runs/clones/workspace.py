@@ -782,7 +782,7 @@ class Workspace:
         absent = set(pointers)
         reason = "set lfs = true in its profile"
         if self.parts.lfs:
-            reason = "its URL is neither a folder nor http(s)"
+            reason = "git:// URLs have none"
             if can_transfer(self.source):
                 reason = "the source does not have them"
                 check_contents_size(pointers.values(), quotas)

@@ -83,6 +83,10 @@ class PublishedTypes:
             if (problem := await self._schemas.problem(schema, payload)) is not None:
                 raise InvalidParameters(f"payload of {type.name}: {problem}")
 
+    async def problems(self, type: TypeDescription, payload: Mapping[str, Any]) -> dict[str, str]:
+        """Return the problem of each parameter whose value its own schema refuses."""
+        return await self._schemas.problems(type.parameters, payload)
+
 
 async def publish(conn: Connection, types: Sequence[TypeDescription]) -> None:
     """Store the descriptions of the types that a worker serves."""

@@ -146,18 +146,8 @@ class Templates:
         if template.definition is None:
             return {}
         definition = template.definition
-        properties = definition.parameters.get("properties", {})
-        shared = {
-            name: value
-            for name, value in definition.parameters.items()
-            if name in ("$defs", "definitions")
-        }
         async with SchemaChecker() as checker:
-            problems = {
-                name: await checker.problem(shared | properties[name], value)
-                for name, value in _with_defaults(definition, params).items()
-            }
-        return {name: problem for name, problem in problems.items() if problem is not None}
+            return await checker.problems(definition.parameters, _with_defaults(definition, params))
 
     async def _store(
         self,

@@ -82,3 +82,6 @@ def test_only_approvals_and_allowed_permission_requests_approve_changes() -> Non
     assert last is not None
     assert last.ordinal == 1
     assert [item and item.ordinal for item in found] == [None, 1, 1, 1, 4, 4, 4, 4, 4]
+    last = last_reviewed([*asked_questions, asked(10, **gate)], 10)
+    assert last is not None
+    assert last.ordinal == 1, "who allows a call has not reviewed the work"

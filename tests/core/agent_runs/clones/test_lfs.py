@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -28,6 +30,14 @@ from tests.support.cases import cases
 
 LFS = CloneParts(lfs=True)
 NEW = b"new\0" * 3000
+SSH = """#!/bin/sh
+for command; do :; done
+case "$command" in
+    git-lfs-authenticate*) echo "$command" >> {asked}; echo '{answer}';;
+    *) exec sh -c "$command";;
+esac
+"""
+"""A fake ssh, whose host has the repositories of this machine and a server of LFS."""
 OID = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393"
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{OID}\nsize 12345\n".encode()
 """The example of the specification."""
@@ -278,3 +288,45 @@ async def test_a_server_of_lfs_reaches_no_other_address(tmp_path: Path, forge: F
     assert failure.value.code == "lfs"
     forge.world.lfs.corrupt = False
     assert (await of_forge(forge, tmp_path / "data")).path.joinpath("big.bin").read_bytes() == BIG
+
+
+async def test_contents_are_those_of_a_forge_over_ssh(
+    tmp_path: Path, forge: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its host tells where they are, and gives a login for them."""
+    login = base64.b64encode(f"x-access-token:{forge.world.token}".encode()).decode()
+    answer = {"href": f"{forge.url}/info/lfs", "header": {"Authorization": f"Basic {login}"}}
+    asked = tmp_path / "asked"
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "ssh").write_text(SSH.format(asked=asked, answer=json.dumps(answer)))
+    (programs / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    path = f"{forge.world.repository}"
+    remote = RepoSource(f"ssh://git@127.0.0.1{path}", HttpSettings(allow=("127.0.0.1",)))
+    workspace = await Workspace.prepare(tmp_path / "data", remote, job=1, run=1, parts=LFS)
+    assert (workspace.path / "big.bin").read_bytes() == BIG
+    (workspace.path / "new.bin").write_bytes(NEW)
+    await workspace.publish(await workspace.snapshot("work"))
+    assert NEW in forge.world.lfs.objects.values()
+    commands = [f"git-lfs-authenticate {path} {operation}" for operation in ("download", "upload")]
+    assert asked.read_text().splitlines() == commands
+
+
+async def test_contents_follow_a_repository_that_was_renamed(
+    tmp_path: Path, source: Path, forge: FakeGitHub
+) -> None:
+    url = forge.url
+
+    async def login() -> GitLogin:
+        return GitLogin("x-access-token", forge.world.token)
+
+    async def locate() -> str:
+        return forge.url
+
+    forge.world.rename("acme/paid")
+    assert forge.url != url
+    http = HttpSettings(allow=("127.0.0.1",))
+    remote = RepoSource(url, http, login=login, locate=locate)
+    workspace = await Workspace.prepare(tmp_path / "data", remote, job=1, run=1, parts=LFS)
+    assert (workspace.path / "big.bin").read_bytes() == BIG

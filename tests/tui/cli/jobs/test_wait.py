@@ -105,6 +105,23 @@ async def test_the_message_after_an_interrupt_has_its_own_line(
     assert f"^C{work.name}" not in screen.plain
 
 
+async def test_changes_are_requested_where_a_job_is_followed(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime, as_: As
+) -> None:
+    work = await make.reviewed()
+    screen = terminal("wait", work.name, "--config", as_("carol").config)
+    prompt = f"Approve {work.name}/1? y, n, r: request changes, d: diff, enter: not now: "
+    screen.expect(prompt)
+    screen.type("r\n")
+    screen.expect("What should change? (enter: not now) ")
+    screen.type("add a test\n")
+    screen.expect("changes requested")
+    question = await rt.questions.get(work.number, 1)
+    assert (question.resolution or {})["reason"] == "add a test"
+    screen.type("\x03")
+    assert screen.end() == 130
+
+
 async def test_wait_asks_for_a_decision_and_the_reason_of_a_denial(
     make: Factory, terminal: Callable[..., Terminal], as_: As
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from draftsman.handlers import registry
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Decision
@@ -22,6 +23,7 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import background, until
 from tests.core.worker.workers import running_worker, runtime_with
+from tests.support.described_types import registered
 
 MODERN: Final = "2026-07-28"
 KEY: Final = "io.modelcontextprotocol/"
@@ -153,7 +155,7 @@ async def test_a_handshake_agrees_on_a_version_with_a_handshake(
     assert result["protocolVersion"] == (version if known else "2025-11-25")
     assert result["capabilities"] == {"tools": {}}
     tools = (await client.request("tools/list"))["result"]["tools"]
-    names = ["ask_human", "request_approval", "submit_job", "job_status"]
+    names = ["ask_human", "request_approval", "submit_job", "list_job_types", "job_status"]
     assert [tool["name"] for tool in tools] == names
     for tool in tools:
         assert tool["inputSchema"]["additionalProperties"] is False
@@ -256,6 +258,28 @@ async def test_jobs_are_submitted_and_shown(client: Client, rt: Runtime, make: F
     assert (status["status"], "error" in status) == ("failed", True)
     unknown = await client.call("job_status", job="D-999999")
     assert (unknown["isError"], "D-999999" in unknown["content"][0]["text"]) == (True, True)
+
+
+async def test_described_types_are_listed_and_submitted(client: Client, rt: Runtime) -> None:
+    schema = {"type": "object", "properties": {"week": {"type": "integer"}}, "required": ["week"]}
+    weekly = TypeDescription(
+        name="report:weekly", place="a:b", description="Write it.\n\nNow.", parameters=schema
+    )
+    await client.initialize()
+    async with registered(rt, weekly):
+        listed = (await client.call("list_job_types"))["structuredContent"]
+        assert listed == {"types": [{"type": "report:weekly", "description": "Write it."}]}
+        described = await client.call("list_job_types", type="report:weekly")
+        assert described["structuredContent"]["payload"] == schema
+        wrong = await client.call("submit_job", type="report:weekly", payload={"week": "x"})
+        assert (wrong["isError"], "'x' is not of type" in wrong["content"][0]["text"]) == (
+            True,
+            True,
+        )
+        done = await client.call("submit_job", type="report:weekly", payload={"week": 3})
+        assert done["isError"] is False
+        unknown = await client.call("list_job_types", type="report")
+        assert "nobody has described the type 'report'" in unknown["content"][0]["text"]
 
 
 INVALID: tuple[tuple[str, dict[str, Any], str], ...] = (

@@ -39,7 +39,11 @@ if TYPE_CHECKING:
     metavar="QUESTION",
     help="Only the changes since this question of the job, e.g. D-142/2.",
 )
-@click.option("--since-approval", is_flag=True, help="Only the changes since the last approval.")
+@click.option(
+    "--since-approval",
+    is_flag=True,
+    help="Only the changes since the last approval or request for changes.",
+)
 @click.option("--stat", is_flag=True, help="Only the changed files with their changed lines.")
 @click.option("--name-only", is_flag=True, help="Only the names of the changed files.")
 async def diff(

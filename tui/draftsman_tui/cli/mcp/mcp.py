@@ -28,6 +28,7 @@ from draftsman.agent_runs.mcp.run_tools import (
 )
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.ids import job_name, parse_question
+from draftsman.text import first_line
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.perform import call_of
 from draftsman_tui.common import run_socket
@@ -100,9 +101,20 @@ class TeamTools:
                     title=text_schema("a title; default: the first line of the text", 500),
                     key=text_schema("idempotency key: the same key is the same job, forever", 500),
                     mode={"type": "string", "maxLength": 20, "enum": ["fix", "investigate"]},
-                    payload={"type": "object", "description": "the payload of another type"},
+                    payload={
+                        "type": "object",
+                        "description": "the payload of another type; see list_job_types",
+                    },
                 ),
                 self._submit,
+            ),
+            Tool(
+                "list_job_types",
+                "List the types of jobs that submit_job takes, or the JSON Schema of the payload of"
+                " one.",
+                object_schema((), type=text_schema("the type to describe", 100)),
+                self._types,
+                read_only=True,
             ),
             Tool(
                 "job_status",
@@ -188,6 +200,25 @@ class TeamTools:
         if job.warning is not None:
             data["warning"] = job.warning
         return data, "; ".join([str(result), *result.warnings])
+
+    async def _types(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        """Return the described types, or one with its parameters."""
+        try:
+            rt = await self._runtime()
+            if (name := arguments.get("type")) is not None:
+                type = await rt.published_types.get(name)
+                described = {"description": type.description, "payload": type.parameters}
+                data: dict[str, Any] = {"type": type.name, **described}
+            else:
+                types = await rt.published_types.all()
+                listed = [
+                    {"type": type.name, "description": first_line(type.description)}
+                    for type in types
+                ]
+                data = {"types": listed}
+        except DraftsmanError as error:
+            raise ToolError(str(error)) from None
+        return data, json.dumps(data, ensure_ascii=False)
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         try:
@@ -286,8 +317,9 @@ async def mcp(app: App, wait: float, notify: tuple[str, ...]) -> None:
     """Run an MCP server for a coding agent.
 
     The client starts this command, and speaks JSON-RPC with it on standard input and output.
-    Outside a run the tools are ask_human, request_approval, submit_job and job_status; inside of
-    a run they are ask_human, request_approval and report_progress, for the run's job.
+    Outside a run the tools are ask_human, request_approval, submit_job, list_job_types and
+    job_status; inside of a run they are ask_human, request_approval and report_progress, for the
+    run's job.
     """
     team = None if run_socket.path() else TeamTools(app, wait, list(notify))
     tools = RunTools(ask_run).tools() if team is None else team.tools()

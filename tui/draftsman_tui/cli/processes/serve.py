@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -14,18 +13,11 @@ from draftsman.channels.plugin import ChannelPlugin
 from draftsman.errors import ConfigError
 from draftsman.settings import Settings
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.app_option import APP
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
 from draftsman_tui.cli.processes.supervisor import Child
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import of_channel, require
-
-APP: Final = click.option(
-    "--app",
-    "module",
-    type=params.TEXT,
-    metavar="MODULE",
-    help="Module of this folder, or installed, that declares job types with @job.",
-)
 
 
 @command(

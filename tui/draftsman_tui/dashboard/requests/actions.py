@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from draftsman.actions.requests import submit
+from draftsman.actions.requests import run_type, submit
 from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.requests.invocation import Invocation
@@ -16,16 +16,19 @@ from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_comman
 from draftsman_tui.dashboard.frame.perform import call_of
 from draftsman_tui.dashboard.requests import form as job_form
 from draftsman_tui.dashboard.requests.dialog import NewJobDialog
+from draftsman_tui.dashboard.schedules.parameters_dialog import ParametersDialog
 from draftsman_tui.terminal.results import result_text
 
 if TYPE_CHECKING:
     from draftsman.actions.action import ActionResult
+    from draftsman.job_types.published.description import PublishedType
     from draftsman.jobs.requests.invocation import Invocation
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.repos.repo_catalog import Catalog
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+    from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
 @dashboard_command(
@@ -45,6 +48,25 @@ async def new(screen: BaseScreen, text: str) -> None:
     await _form(screen, "New job", job_form.from_line(text, catalog), catalog)
 
 
+@dashboard_command(
+    "run-type", CommandGroup.JOBS, keys="r", does=run_type, on={"types"}, takes="", footer=True
+)
+async def run_described_type(screen: MainScreen, text: str) -> None:
+    """Submit a job of the type.
+
+    A form asks for its parameters.
+    """
+    type: PublishedType = screen.chosen("type")
+
+    async def do(parameters: dict[str, Any]) -> ActionResult[SubmittedJob]:
+        return await run_type(call_of(screen), type, parameters)
+
+    result = await screen.ask(ParametersDialog(f"Run {type.name}", type.inputs, do))
+    if result is not None:
+        screen.show_message(result_text(result))
+        screen.show_job_row(result.value.number)
+
+
 @dashboard_command("copy-job", CommandGroup.JOBS, does=submit, keys="N", on=JOBS)
 async def copy_job(screen: BaseScreen, text: str) -> None:
     """Submit a copy of the job."""
@@ -54,14 +76,16 @@ async def copy_job(screen: BaseScreen, text: str) -> None:
     )
 
 
-def form_completions(catalog: Catalog, settings: Settings) -> dict[str, Sequence[str]]:
-    """Return completion values by field."""
+def form_completions(
+    catalog: Catalog, settings: Settings, types: Sequence[PublishedType] = ()
+) -> dict[str, Sequence[str]]:
+    """Return completion values by field; `types` are the described ones."""
     notify_targets = ["log", "none", *(f"webhook:{name}" for name in sorted(settings.webhooks))]
     return {
         "repo": [location.name for location in catalog.locations()],
         "agent": settings.agent_names,
         "notify": notify_targets,
-        "type": ["run_agent", *sorted(settings.handlers)],
+        "type": ["run_agent", *sorted({*settings.handlers, *(type.name for type in types)})],
     }
 
 
@@ -143,9 +167,9 @@ async def _form(screen: BaseScreen, title: str, typed: job_form.Typed, catalog: 
     help = job_form.hints(catalog)
     if (agent := screen.rt.settings.default_agent) is not None:
         help["agent"] = f"(repository's default, or {agent})"
-    dialog = NewJobDialog(
-        title, typed, form_completions(catalog, screen.rt.settings), JobSubmission(screen), help
-    )
+    types = await screen.rt.published_types.all()
+    completions = form_completions(catalog, screen.rt.settings, types)
+    dialog = NewJobDialog(title, typed, completions, JobSubmission(screen), help)
     result = await screen.ask(dialog)
     if result is not None:
         screen.show_message(result_text(result))

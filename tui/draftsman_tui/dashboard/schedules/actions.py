@@ -100,7 +100,7 @@ async def run_template(screen: MainScreen, text: str) -> None:
         return await actions.run_template(call_of(screen), name, parameters)
 
     if template.definition.inputs.properties:
-        dialog = ParametersDialog(f"Run {template.name}", template.definition, submit)
+        dialog = ParametersDialog(f"Run {template.name}", template.definition.inputs, submit)
         result = await screen.ask(dialog)
         if result is not None:
             screen.show_message(result_text(result))

@@ -1,4 +1,4 @@
-"""Form of the parameters of a template."""
+"""Form of the parameters of a template or a job type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 
-from draftsman.schedules.template import TemplateDefinition
+from draftsman.json_schemas.parameter_schema import ParameterSchema, placeholder, text_choices
 from draftsman_tui.dashboard.dialogs.base import Do, SubmitDialog
 from draftsman_tui.dashboard.requests.form import Field
 from draftsman_tui.dashboard.widgets.field import FieldRow
@@ -23,13 +23,13 @@ class ParametersDialog(SubmitDialog[Any]):
         Binding("ctrl+s", "submit", "Submit", show=False, id="run-it"),
     ]
 
-    def __init__(self, title: str, definition: TemplateDefinition, do: Do[Any]) -> None:
+    def __init__(self, title: str, inputs: ParameterSchema, do: Do[Any]) -> None:
         super().__init__(do, title, "enter: create   tab: next   esc: back")
-        self._definition = definition
+        self._inputs = inputs
 
     def body(self) -> ComposeResult:
         with VerticalScroll(can_focus=False, classes="grow"):
-            for name, schema in self._definition.inputs.properties.items():
+            for name, schema in self._inputs.properties.items():
                 yield FieldRow(self._field(name, schema), _initial(schema))
 
     def on_mount(self) -> None:
@@ -47,15 +47,15 @@ class ParametersDialog(SubmitDialog[Any]):
         self.attempt({name: text for name, text in typed.items() if text})
 
     def _field(self, name: str, schema: dict[str, Any]) -> Field:
-        kind = str(schema.get("type", "any"))
-        hint = str(schema.get("description", kind))
-        if name in self._definition.inputs.required:
+        hint = str(schema.get("description", placeholder(schema)))
+        if name in self._inputs.required:
             hint += ", required"
-        choices = schema.get("enum", ())
-        texts = tuple(choices) if all(isinstance(choice, str) for choice in choices) else ()
-        return Field(name, name, hint, lambda text: {name: text}, is_main=True, choices=texts)
+        choices = text_choices(schema)
+        return Field(name, name, hint, lambda text: {name: text}, is_main=True, choices=choices)
 
 
 def _initial(schema: dict[str, Any]) -> str:
-    default = schema.get("default", "")
+    default = schema.get("default")
+    if default is None:
+        return ""
     return default if isinstance(default, str) else json.dumps(default)

@@ -6,7 +6,7 @@ words its own message.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,6 +18,7 @@ from draftsman.deliveries.target import NONE, parse
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
 from draftsman.forges.issue_target import CHANNEL, IssueTarget
 from draftsman.formats.truncation import truncate
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.job_types.published.service import PublishedTypes
 from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests import payloads as job_payloads
@@ -209,6 +210,29 @@ class RequestChecks:
         if not (request.repo or request.type != AGENT_TYPE or self._is_replaced(request)):
             await self._require_repos()
         return request
+
+    async def of_type(
+        self,
+        type: TypeDescription,
+        params: Mapping[str, Any],
+        *,
+        event: str | None = None,
+        notify: Sequence[str] = (),
+        typed: bool = False,
+    ) -> Invocation:
+        """Return the checked request of a described type with these parameters.
+
+        An `event` of a channel submits a single job. With `typed`, parameters are texts that a
+        person typed. Raises UsageError for a name that is no parameter; the values are checked when
+        the request is submitted.
+        """
+        type.inputs.check_names(params)
+        payload = type.inputs.parsed(params) if typed else dict(params)
+        fields: dict[str, Any] = {"type": type.name, "payload": payload}
+        if event is not None:
+            fields |= {"key": event, "external_event_id": event}
+        request = await self.resolve(build_request(fields, self._settings))
+        return request.model_copy(update={"notify": tuple(notify)}) if notify else request
 
     @property
     def queue_names(self) -> set[str]:

@@ -65,10 +65,12 @@ class Checkpoints:
 
         await self._fenced(lease, work)
 
-    async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
-        """Return the data and the work bundle of the newest checkpoint."""
+    async def latest(
+        self, job: int, before_run: int | None = None
+    ) -> tuple[dict[str, Any] | None, bytes | None]:
+        """Return the data and the work bundle of the newest checkpoint, maybe of earlier runs."""
         async with self._db.connection() as conn:
-            checkpoint = await store.last_checkpoint(conn, job)
+            checkpoint = await store.last_checkpoint(conn, job, before_run)
             if checkpoint is None:
                 return None, None
             data, bundle = checkpoint

@@ -39,9 +39,12 @@ async def checkpoint(
     return await scalar(conn, _Q["checkpoint"], params) is not None
 
 
-async def last_checkpoint(conn: Connection, job: int) -> tuple[dict[str, Any], int | None] | None:
-    """Return the data of the newest checkpoint, and the id of its bundle."""
-    records = await rows(conn, _Q["last_checkpoint"], {"job": job})
+async def last_checkpoint(
+    conn: Connection, job: int, before_run: int | None = None
+) -> tuple[dict[str, Any], int | None] | None:
+    """Return the data of the newest checkpoint, maybe of the earlier runs, and its bundle's id."""
+    params = {"job": job, "before_run": before_run}
+    records = await rows(conn, _Q["last_checkpoint"], params)
     return (records[0][0], records[0][1]) if records else None
 
 

@@ -25,7 +25,7 @@ SELECT id FROM inserted
 -- out.
 -- name: last_checkpoint
 SELECT c.data, c.bundle FROM draftsman.job_checkpoints c
- WHERE c.job = %(job)s
+ WHERE c.job = %(job)s AND (%(before_run)s::int IS NULL OR c.run < %(before_run)s)
    AND (c.bundle IS NULL
         OR (SELECT a.kind FROM draftsman.artifacts a WHERE a.id = c.bundle) = 'bundle')
  ORDER BY c.id DESC

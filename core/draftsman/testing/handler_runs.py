@@ -1,8 +1,4 @@
-"""Test tools for handlers: run a handler through its questions without a worker or a database.
-
-result = await run_handler(deploy, payload={"to": "staging"}, answers={"go": True})
-assert result.outcome == Done({"deployed": "staging"})
-"""
+"""Runs of handlers through their questions, without a worker or a database."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
 from draftsman.costs.budgets import BudgetState
@@ -142,6 +138,7 @@ async def run_handler(
     settings: Settings | None = None,
     parents: Sequence[Parent] = (),
     attachments: Sequence[AttachedFile] = (),
+    jobs: SpawnedJobs | None = None,
     **columns: Any,
 ) -> HandlerResult:
     """Run a handler until it returns an outcome, replaying it after each answer and each sleep.
@@ -149,8 +146,8 @@ async def run_handler(
     `answers` maps the key of a question to its answer: a choice or text, True or False for an
     approval, a `Deny`, a `RequestChanges`, or None to let the question expire. `lost_after` names
     steps after which the worker is lost once, after the step's effect and before its result is
-    recorded. `parents` are the jobs that the job waited for, `attachments` its files, and `columns`
-    are further columns of the job, such as `ticket_text`.
+    recorded. `parents` are the jobs that the job waited for, `attachments` its files, `jobs`
+    runs those that it spawns, and `columns` are further columns of the job, such as `ticket_text`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question without an entry
@@ -158,7 +155,7 @@ async def run_handler(
     """
     async with SchemaChecker() as schemas:
         used = settings or Settings()
-        memory = _Memory(
+        memory = Memory(
             answers or {},
             set(lost_after),
             clock or Clock(),
@@ -166,32 +163,55 @@ async def run_handler(
             configured_policy(used).people or {PERSON: Person(PERSON, frozenset())},
         )
         memory.attachments.files = attachments
-        services = cast(RunServices, _Services(used, memory, schemas))
+        memory.jobs = jobs
+        services = cast(RunServices, MemoryServices(used, memory, schemas))
         for run in range(1, RUNS + 1):
             memory.run = run
             ctx = RunContext(_claimed(run, payload or {}, columns), services, DEADLINE)
-            task = asyncio.ensure_future(handler(ctx))
-            interrupt_by(ctx, partial(_cancel, task))
-            try:
-                outcome = await task
-            except BaseException as error:
-                await worker_run(ctx).pause.end()
-                if not _is_interrupted(error, parked=worker_run(ctx).parked):
-                    raise
+            outcome = await run_once(handler, ctx)
+            if outcome is None:
                 memory.answer_open_questions()
-            else:
-                if unasked := await worker_run(ctx).pause.end():
-                    raise AssertionError(unasked_text(unasked))
-                if worker_run(ctx).parked:
-                    text = caught_pause_text("the handler", f"returned {type(outcome).__name__}")
-                    raise AssertionError(text)
-                validate_result(outcome)
-                if not isinstance(outcome, Snooze):
-                    return memory.result(outcome)
+            elif isinstance(outcome, Snooze):
                 await memory.outcome(ctx.job, outcome)
-            finally:
-                await worker_run(ctx).close()
+            else:
+                return memory.result(outcome)
     raise AssertionError(f"the handler did not return an outcome within {RUNS} runs")
+
+
+async def run_once(handler: Handler, ctx: RunContext) -> Outcome | None:
+    """Return the outcome of a run; None if it paused, or its worker was lost.
+
+    Raises the handler's own error, and AssertionError as `run_handler` does.
+    """
+    task = asyncio.ensure_future(handler(ctx))
+    interrupt_by(ctx, partial(_cancel, task))
+    try:
+        outcome = await task
+    except BaseException as error:
+        await worker_run(ctx).pause.end()
+        if not _is_interrupted(error, parked=worker_run(ctx).parked):
+            raise
+        return None
+    else:
+        if unasked := await worker_run(ctx).pause.end():
+            raise AssertionError(unasked_text(unasked))
+        if worker_run(ctx).parked:
+            text = caught_pause_text("the handler", f"returned {type(outcome).__name__}")
+            raise AssertionError(text)
+        validate_result(outcome)
+        return outcome
+    finally:
+        await worker_run(ctx).close()
+
+
+class SpawnedJobs(Protocol):
+    """The jobs that a handler spawns, and what runs them."""
+
+    async def spawn(self, key: str, type: str, fields: Mapping[str, Any]) -> int:
+        """Submit a job; return its number."""
+
+    async def ended(self, numbers: Sequence[int]) -> list[Parent]:
+        """Run these jobs; return them."""
 
 
 class _WorkerLost(BaseException):
@@ -242,7 +262,7 @@ def _attachment(job: int, number: int, file: AttachedFile) -> JobAttachment:
 
 
 @dataclass(slots=True)
-class _Memory:
+class Memory:
     """In-memory replacement of the services that a run calls."""
 
     answers: Mapping[str, Reply]
@@ -250,6 +270,9 @@ class _Memory:
     clock: Clock
     known_parents: list[Parent]
     people: Mapping[str, Person]
+    jobs: SpawnedJobs | None = None
+    spawned: dict[str, int] = field(default_factory=dict)
+    """The numbers of the spawned jobs, by key."""
     run: int = 0
     step_runs: dict[str, int] = field(default_factory=dict)
     """The run that finished each step."""
@@ -276,6 +299,20 @@ class _Memory:
 
     async def parents(self, job: int) -> list[Parent]:
         return self.known_parents
+
+    async def spawn(self, job: ClaimedJob, key: str, type: str, fields: Mapping[str, Any]) -> int:
+        if key not in self.spawned:
+            self.spawned[key] = await self._jobs.spawn(key, type, fields)
+        return self.spawned[key]
+
+    async def ended(self, job: ClaimedJob, numbers: Sequence[int]) -> list[Parent] | None:
+        return await self._jobs.ended(numbers)
+
+    @property
+    def _jobs(self) -> SpawnedJobs:
+        if self.jobs is None:
+            raise DraftsmanError("run_handler spawns no jobs without `jobs`, which runs them")
+        return self.jobs
 
     async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
         return copy.deepcopy(self.data), self.bundle
@@ -484,10 +521,10 @@ def _expired(question: Question) -> tuple[QuestionStatus, Resolution]:
     raise AnswerTimeout(f"question {question.key!r} expired, so the job expires")
 
 
-class _Services:
+class MemoryServices:
     """The services of a worker, all backed by the memory."""
 
-    def __init__(self, settings: Settings, memory: _Memory, schemas: SchemaChecker) -> None:
+    def __init__(self, settings: Settings, memory: Memory, schemas: SchemaChecker) -> None:
         self.settings = settings
         self.schemas = schemas
         self.checkpoints = memory

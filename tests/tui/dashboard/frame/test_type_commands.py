@@ -1,0 +1,38 @@
+"""Described job types in the dashboard: their table, and the form of their parameters."""
+
+from __future__ import annotations
+
+from draftsman.job_types.published.description import TypeDescription
+from draftsman.people.actor import Actor
+from draftsman.runtime import Runtime
+from tests.support.described_types import registered
+from tests.tui.dashboard.pilot import open_dashboard
+
+
+async def test_a_type_is_run_from_its_form(rt: Runtime, owner: Actor) -> None:
+    schema = {
+        "properties": {
+            "week": {"type": "integer"},
+            "region": {"$ref": "#/$defs/Region", "default": "eu"},
+        },
+        "required": ["week"],
+        "$defs": {"Region": {"enum": ["eu", "us"]}},
+    }
+    described = TypeDescription(
+        name="report:weekly", place="a:b", description="Write it.", parameters=schema
+    )
+    async with registered(rt, described), open_dashboard(rt, owner, view="types") as seen:
+        await seen.see("report:weekly", "week, region", "Write it.")
+        await seen.press("r")
+        await seen.dialog("ParametersDialog")
+        await seen.see("Run report:weekly", "week", "● eu")
+        await seen.press("x", "enter")
+        await seen.see("at ['week']: 'x' is not of type 'integer'")
+        await seen.press("backspace", "3", "tab", "right", "enter")
+        await seen.wait_for_toast("D-1 created")
+    job = await rt.read_model.job(1)
+    assert (job.type, job.payload, job.source) == (
+        "report:weekly",
+        {"week": 3, "region": "us"},
+        "cli",
+    )
