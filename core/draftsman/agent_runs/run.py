@@ -156,7 +156,7 @@ async def _with_repo_config(plan: IterationPlan, workspace: Workspace) -> AgentS
     work = await workspace.bundle_commit()
     changes = [] if work is None else await workspace.changed_files(work)
     requested = patch_files(os.fsdecode(await workspace.patch_of_changes()))
-    paths = [file.path for file in (*changes, *requested)]
+    paths = [*(file.path for file in changes), *(file.path for file in requested)]
     if changed := [path for path in paths if "agent_config" in classes_of(path)]:
         plan.run.log_line(f"[configuration of agents not loaded] the work changes {names(changed)}")
         return agent
