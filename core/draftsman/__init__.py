@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from draftsman.handlers.context import RunContext
     from draftsman.job_types.declaration import job
     from draftsman.job_types.lifespan import lifespan, middleware
+    from draftsman.job_types.schedules import Every
     from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
     from draftsman.jobs.runs.run import ClaimedJob
     from draftsman.people.policy import Person
@@ -43,6 +44,7 @@ __all__ = [
     "Client",
     "Done",
     "Draftsman",
+    "Every",
     "Failure",
     "NoAnswer",
     "Outcome",
@@ -75,6 +77,7 @@ _MODULES = {
     "Request": "client.requests",
     "RunContext": "handlers.context",
     "Snooze": "jobs.runs.outcome",
+    "Every": "job_types.schedules",
     "job": "job_types.declaration",
     "lifespan": "job_types.lifespan",
     "middleware": "job_types.lifespan",

@@ -38,6 +38,7 @@ from draftsman.job_types.lifespan import surrounded, surrounded_by_async
 from draftsman.job_types.parameters import Parameters
 from draftsman.job_types.process_runs import ProcessRuns
 from draftsman.job_types.published.description import TypeDescription
+from draftsman.job_types.schedules import Every, described_schedules
 from draftsman.job_types.submission import SubmitOptions, SubmittedJobOf, submit, submit_async
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.settings.job_types import TypeSettings
@@ -113,6 +114,7 @@ class JobType(Submittable[P, R]):
         queue: str | None,
         concurrency: str | None,
         aliases: Sequence[str],
+        schedule: Every | Sequence[Every] | None = None,
         isolation: Isolation,
         memory_mb: int | None,
         limits: Mapping[str, Any],
@@ -144,6 +146,7 @@ class JobType(Submittable[P, R]):
             raise ConfigError(f'{name}: memory_mb needs isolation="process"')
         self.isolation = isolation
         self.memory_mb = memory_mb
+        self.schedules = described_schedules(name, self.parameters, schedule)
         self.limits = _limits(name, limits)
         """The limits that are set, as those of `[types.NAME]`."""
         update_wrapper(cast(Any, self), function)
@@ -166,6 +169,7 @@ class JobType(Submittable[P, R]):
             parameters=self.parameters.schema,
             limits=self.limits,
             aliases=self.aliases,
+            schedules=self.schedules,
         )
 
     @property
@@ -265,6 +269,7 @@ def job(
     queue: str | None = None,
     concurrency: str | None = None,
     aliases: Sequence[str] = (),
+    schedule: Every | Sequence[Every] | None = None,
     timeout: float | None = None,
     step_timeout: float | None = None,
     call_timeout: float | None = None,
@@ -282,8 +287,9 @@ def job(
     An async function gets a `RunContext`, another runs in a thread with a `BlockingRunContext`.
     What it returns is the result; or an outcome: `Done`, `Snooze`, `Cancel`. `title` and
     `concurrency` may have parameters in braces; jobs with the same concurrency key run one at a
-    time. Jobs of the `aliases`, former names, run as well. The limits are those of `[types.NAME]`,
-    which override them. With `isolation="process"` a function that is not async runs in a process
+    time. Jobs of the `aliases`, former names, run as well. `schedule` submits jobs while this code
+    is deployed. The limits are those of `[types.NAME]`, which override them.
+    With `isolation="process"` a function that is not async runs in a process
     of its own, which is killed at its timeout, and may use `memory_mb` megabytes. Raises
     ConfigError.
     """
@@ -303,6 +309,7 @@ def job(
         "queue": queue,
         "concurrency": concurrency,
         "aliases": aliases,
+        "schedule": schedule,
         "isolation": isolation,
         "memory_mb": memory_mb,
         "limits": {key: value for key, value in limits.items() if value is not None},
