@@ -17,6 +17,7 @@ CREATE TABLE draftsman.job_types (
     parameters    json NOT NULL CHECK (json_typeof(parameters) = 'object'),  -- keeps their order
     limits        jsonb NOT NULL CHECK (jsonb_typeof(limits) = 'object'),
     aliases       text[] NOT NULL,
+    schedules     json NOT NULL DEFAULT '[]' CHECK (json_typeof(schedules) = 'array'),
     published_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     served_at     timestamptz NOT NULL DEFAULT draftsman.now(),
     PRIMARY KEY (name, version)
@@ -35,6 +36,8 @@ COMMENT ON COLUMN draftsman.job_types.concurrency IS
 COMMENT ON COLUMN draftsman.job_types.parameters IS 'the JSON Schema of the payload';
 COMMENT ON COLUMN draftsman.job_types.limits IS 'the limits that the code sets';
 COMMENT ON COLUMN draftsman.job_types.aliases IS 'former names, whose jobs it runs';
+COMMENT ON COLUMN draftsman.job_types.schedules IS
+    'the schedules that it declares: `name`, `rule`, `zone` and `payload` of each';
 COMMENT ON COLUMN draftsman.job_types.published_at IS 'when a worker published it first';
 COMMENT ON COLUMN draftsman.job_types.served_at IS 'when a worker that serves it started last';
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from draftsman.handlers.blocking_context import BlockingRunContext
     from draftsman.handlers.context import RunContext
     from draftsman.job_types.declaration import job
+    from draftsman.job_types.lifespan import lifespan, middleware
+    from draftsman.job_types.schedules import Every
     from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+    from draftsman.jobs.runs.run import ClaimedJob
     from draftsman.people.policy import Person
     from draftsman.questions.question import Answered, NoAnswer
     from draftsman.questions.question_spec import Choice
@@ -37,9 +40,11 @@ __all__ = [
     "BlockingRunContext",
     "Cancel",
     "Choice",
+    "ClaimedJob",
     "Client",
     "Done",
     "Draftsman",
+    "Every",
     "Failure",
     "NoAnswer",
     "Outcome",
@@ -49,6 +54,8 @@ __all__ = [
     "Snooze",
     "__version__",
     "job",
+    "lifespan",
+    "middleware",
 ]
 
 _MODULES = {
@@ -59,6 +66,7 @@ _MODULES = {
     "BlockingRunContext": "handlers.blocking_context",
     "Cancel": "jobs.runs.outcome",
     "Choice": "questions.question_spec",
+    "ClaimedJob": "jobs.runs.run",
     "Client": "client.asynchronous",
     "Done": "jobs.runs.outcome",
     "Draftsman": "client",
@@ -69,7 +77,10 @@ _MODULES = {
     "Request": "client.requests",
     "RunContext": "handlers.context",
     "Snooze": "jobs.runs.outcome",
+    "Every": "job_types.schedules",
     "job": "job_types.declaration",
+    "lifespan": "job_types.lifespan",
+    "middleware": "job_types.lifespan",
 }
 
 

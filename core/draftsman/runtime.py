@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from draftsman.queues.service.reservations import Reservations
     from draftsman.queues.service.sweeps import LimitSweep, PostponedWork, TypeSweep
     from draftsman.repos.service import Repos
+    from draftsman.schedules.service.declared_schedules import DeclaredSchedules
     from draftsman.schedules.service.firing import Firing
     from draftsman.schedules.service.schedules import Schedules
     from draftsman.schedules.service.templates import Templates
@@ -288,6 +289,13 @@ class Runtime:
             checks=self.request_checks,
             submissions=self.submissions,
         )
+
+    @cached_property
+    def declared_schedules(self) -> DeclaredSchedules:
+        """Schedules that job types declare."""
+        from draftsman.schedules.service.declared_schedules import DeclaredSchedules
+
+        return DeclaredSchedules(self.db, self.published_types)
 
     @cached_property
     def firing(self) -> Firing:
@@ -603,6 +611,7 @@ class Runtime:
             self.reminders,
             self.ladder_sweep,
             self.promotion,
+            self.declared_schedules,
             self.firing,
             self.follow_up_sweep,
             self.limit_sweep,

@@ -15,6 +15,7 @@ from draftsman.job_types.app import (
     load_types,
     with_limits,
 )
+from draftsman.job_types.lifespan import opened_lifespans
 from draftsman.job_types.process_runs import ProcessRuns
 from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.shutdown import shutdown_signals
@@ -41,8 +42,9 @@ async def run_worker(
     The first SIGTERM, SIGINT or SIGHUP drains the worker, or aborts its start; the second exits at
     once. The death of the process `parent` counts as the first signal. A handler that blocks the
     event loop until a lease ends, or goes on after its own, ends the process with code 70.
-    `health_port` is the port of the health endpoints; None: there are none. Raises ConfigError,
-    DatabaseUnreachable, SchemaOutdated.
+    The declared resources are open from before its first run until after its last. `health_port` is
+    the port of the health endpoints; None: there are none. Raises ConfigError, DatabaseUnreachable,
+    SchemaOutdated.
     """
     deny_inspection()
     types = load_types(app)
@@ -58,6 +60,7 @@ async def run_worker(
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port))
         await stack.enter_async_context(processes)
+        await stack.enter_async_context(opened_lifespans())
         async with open_runtime(settings) as runtime:
             await migrate.warn_of_schema(runtime.db.session_url)
             process = runtime.worker_process(

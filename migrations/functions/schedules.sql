@@ -34,11 +34,13 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN EXISTS (
 
 -- A person changes own schedules, and an operator those of others. The jobs of a schedule are
 -- submitted in the name of the person who decided what it submits. A bot acts for people with an
--- account in a chat; its privileges exclude the definition of a stored schedule.
+-- account in a chat; its privileges exclude the definition of a stored schedule. A worker makes those
+-- that job types declare, and no other.
 CREATE OR REPLACE FUNCTION draftsman.check_schedule() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    person text;
+    person    text;
+    unchecked text[] := '{due_at,fire_at,last_job,paused_at,paused_by,pause_reason,updated_at}';
 BEGIN
     IF draftsman.session_kind() = 'person' THEN
         person := draftsman.person_of('cli', session_user::text);
@@ -70,11 +72,35 @@ BEGIN
                         'schedule', OLD.name));
         END IF;
     END IF;
+    IF draftsman.session_kind() = 'worker' THEN
+        IF TG_OP = 'INSERT' AND NOT draftsman.is_declared(NEW)
+           OR TG_OP = 'UPDATE'
+              AND to_jsonb(OLD) - unchecked <> to_jsonb(NEW) - unchecked
+              AND NOT (OLD.origin = 'code' AND draftsman.is_declared(NEW)) IS TRUE
+           OR TG_OP = 'UPDATE' AND OLD.paused_by IS DISTINCT FROM NEW.paused_by
+              AND NOT (OLD.origin = 'code'
+                       AND coalesce(OLD.paused_by, NEW.paused_by) = 'schedule:code') IS TRUE THEN
+            PERFORM draftsman.deny_access('schedules.undeclared', jsonb_build_object(
+                        'schedule', NEW.name));
+        END IF;
+    END IF;
     RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
 END $$;
 CREATE OR REPLACE TRIGGER schedules_session BEFORE INSERT OR UPDATE OR DELETE ON draftsman.schedules
     FOR EACH ROW
     EXECUTE FUNCTION draftsman.check_schedule();
+
+-- Whether a description of a job type declares this schedule, in whose name no person is.
+CREATE OR REPLACE FUNCTION draftsman.is_declared(schedule draftsman.schedules) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT schedule.origin = 'code' AND schedule.created_by = 'schedule:code'
+       AND schedule.template IS NULL AND EXISTS (
+           SELECT FROM draftsman.job_types t, json_array_elements(t.schedules) d
+            WHERE d ->> 'name' = schedule.name AND d ->> 'rule' = schedule.rule
+              AND d ->> 'zone' = schedule.timezone
+              AND schedule.request = jsonb_build_object('type', t.name, 'payload',
+                                                        (d -> 'payload')::jsonb))
+$$;
 
 -- Whether a bot may change a schedule: for its author, or for an operator.
 CREATE OR REPLACE FUNCTION draftsman.is_controlled_in_chat(author text) RETURNS boolean
@@ -106,7 +132,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
         SELECT FROM draftsman.schedules s
          WHERE s.id::text = split_part(key, ':', 2) AND starts_with(key, 'schedule:')
            AND s.created_by = invoker AND s.paused_at IS NULL)
-       AND draftsman.has_role(invoker, 'invoker')
+       AND (invoker = 'schedule:code' OR draftsman.has_role(invoker, 'invoker'))
 $$;
 
 -- Guards ------------------------------------------------------------------------------------------
@@ -129,11 +155,11 @@ CREATE OR REPLACE TRIGGER schedule_fires_immutable BEFORE UPDATE ON draftsman.sc
 
 CREATE OR REPLACE FUNCTION draftsman.grant_schedules() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
-        draftsman.is_template(text, int), draftsman.is_controlled_in_chat(text)');
+        draftsman.is_template(text, int), draftsman.is_controlled_in_chat(text),
+        draftsman.is_declared(draftsman.schedules)');
     SELECT draftsman.grant_to('person', 'INSERT
         ON draftsman.job_templates, draftsman.schedule_fires');
-    SELECT draftsman.grant_to('worker', 'UPDATE (due_at, fire_at, last_job)
-        ON draftsman.schedules');
+    SELECT draftsman.grant_to('worker', 'INSERT, UPDATE ON draftsman.schedules');
     SELECT draftsman.grant_to('bot', 'INSERT, DELETE, UPDATE (paused_at, paused_by, pause_reason,
         due_at, fire_at) ON draftsman.schedules');
     SELECT draftsman.grant_to('person', 'INSERT, UPDATE, DELETE ON draftsman.schedules');

@@ -14,18 +14,21 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman import Draftsman, job
+from draftsman import BlockingRunContext, Draftsman, job
 from draftsman.handlers import registry
-from draftsman.job_types import declaration
+from draftsman.job_types import declaration, lifespan
 from draftsman.job_types.app import handlers_of
 from draftsman.processes.host import login
 from draftsman.runtime import Runtime
+from draftsman.testing import run_handler
 from draftsman.testing.memory_app import MemoryApp
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_question
 from tests.docs.pages import DOCS
 
 PAGE: Final = (DOCS / "own-jobs.md").read_text(encoding="utf-8")
 BLOCKS: Final = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+MIDDLEWARE: Final = [block for block in BLOCKS if "@middleware" in block]
 
 
 @pytest.fixture
@@ -34,8 +37,10 @@ def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     monkeypatch.setattr(declaration, "declared_types", {})
     monkeypatch.syspath_prepend(str(tmp_path))
     (package := tmp_path / "company").mkdir()
-    declarations = [block for block in BLOCKS if "company.jobs import" not in block]
-    submitting, testing, replaying = (block for block in BLOCKS if block not in declarations)
+    monkeypatch.setattr(lifespan, "_lifespans", [])
+    blocks = [block for block in BLOCKS if block not in MIDDLEWARE]
+    declarations = [block for block in blocks if "company.jobs import" not in block]
+    submitting, testing, replaying = (block for block in blocks if block not in declarations)
     (package / "test_jobs.py").write_text(testing, encoding="utf-8")
     (package / "test_replays.py").write_text(replaying, encoding="utf-8")
     (package / "jobs.py").write_text("\n".join(declarations), encoding="utf-8")
@@ -56,6 +61,7 @@ async def test_the_examples_run(
     config.write_text(f'[people.me]\nlogin = "{login()}"\nroles = ["invoker", "responder"]\n')
     handlers = registry.load({}) | handlers_of(declaration.declared_types, {})
     async with (
+        lifespan.opened_lifespans(),
         Draftsman(database_url, config=config) as client,
         running_worker(runtime_with(rt), handlers, slots=8, leader=True),
     ):
@@ -67,6 +73,8 @@ async def test_the_examples_run(
             await wait_for_question(rt, 1)
             await client.answer("D-1/1", "yes")
             assert (await client.wait(1, 30)).result == {"value": "sent"}
+            draft = company_jobs(company).draft.with_options(client=blocking)
+            assert await (await draft.submit_async("Dear Anna")).result_async(30) == 9
             render = company_jobs(company).render.with_options(client=blocking)
             assert (await render.submit_async(3)).number > 1
         replays: Any = importlib.import_module("company.test_replays")
@@ -74,6 +82,70 @@ async def test_the_examples_run(
         await replays.test_the_last_reports_would_run_as_they_did()
         ship = await client.get(parcel.number)
         assert (ship.ticket_title, ship.concurrency_key) == ("Ship order 7", "order-7")
+
+
+class Library:
+    """A stand-in of a library, which records its calls by name."""
+
+    def __init__(self, calls: list[str]) -> None:
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: object, **options: object) -> Any:
+            shown = [*map(str, args), *(f"{key}={value}" for key, value in options.items())]
+            self._calls.append(f"{name}({', '.join(shown)})")
+            return self
+
+        return call
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._calls.append("exit")
+
+
+CALLS: Final = {
+    "sentry_sdk": [
+        "isolation_scope()",
+        "set_tag(job, D-1)",
+        "run",
+        "capture_exception(broken)",
+        "exit",
+    ],
+    "opentelemetry": [
+        "get_tracer(company)",
+        "start_as_current_span(fails, attributes={'draftsman.job': 'D-1', 'draftsman.run': 1})",
+        "run",
+        "exit",
+    ],
+    "django": ["close_old_connections()", "run", "close_old_connections()"],
+}
+
+
+@pytest.mark.parametrize("library", CALLS)
+async def test_the_middleware_surrounds_a_run(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stand-ins take the places of the libraries."""
+    calls: list[str] = []
+    stand_in: Any = Library(calls)
+    for module in ("sentry_sdk", "opentelemetry", "django", "django.db"):
+        monkeypatch.setitem(sys.modules, module, stand_in)
+    monkeypatch.setattr(stand_in, "trace", stand_in, raising=False)
+    monkeypatch.setattr(declaration, "declared_types", {})
+    monkeypatch.setattr(lifespan, "_middleware", [])
+    (block,) = [block for block in MIDDLEWARE if library in block]
+    exec(compile(block, "own-jobs.md", "exec"), {"__name__": "middleware_page"})
+
+    @job("fails")
+    def fails(ctx: BlockingRunContext) -> None:
+        calls.append("run")
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await run_handler(fails.handler(), type="fails")
+    assert calls == CALLS[library]
 
 
 def test_the_test_passes(company: Any, draftsman_app: MemoryApp) -> None:

@@ -34,9 +34,11 @@ from draftsman.formats.truncation import truncate
 from draftsman.handlers.blocking_context import BlockingRunContext, run_in_thread
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
+from draftsman.job_types.lifespan import surrounded, surrounded_by_async
 from draftsman.job_types.parameters import Parameters
 from draftsman.job_types.process_runs import ProcessRuns
 from draftsman.job_types.published.description import TypeDescription
+from draftsman.job_types.schedules import Every, described_schedules
 from draftsman.job_types.submission import SubmitOptions, SubmittedJobOf, submit, submit_async
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.settings.job_types import TypeSettings
@@ -112,6 +114,7 @@ class JobType(Submittable[P, R]):
         queue: str | None,
         concurrency: str | None,
         aliases: Sequence[str],
+        schedule: Every | Sequence[Every] | None = None,
         isolation: Isolation,
         memory_mb: int | None,
         limits: Mapping[str, Any],
@@ -143,6 +146,7 @@ class JobType(Submittable[P, R]):
             raise ConfigError(f'{name}: memory_mb needs isolation="process"')
         self.isolation = isolation
         self.memory_mb = memory_mb
+        self.schedules = described_schedules(name, self.parameters, schedule)
         self.limits = _limits(name, limits)
         """The limits that are set, as those of `[types.NAME]`."""
         update_wrapper(cast(Any, self), function)
@@ -165,12 +169,18 @@ class JobType(Submittable[P, R]):
             parameters=self.parameters.schema,
             limits=self.limits,
             aliases=self.aliases,
+            schedules=self.schedules,
         )
 
     @property
     def is_blocking(self) -> bool:
         """Whether the function runs in a thread."""
         return not inspect.iscoroutinefunction(self.function)
+
+    def run_blocking(self, context: BlockingRunContext, /, **arguments: Any) -> Any:
+        """Run the function in this thread, inside the middleware."""
+        with surrounded(context.job):
+            return self.function(context, **arguments)
 
     def handler(self, processes: ProcessRuns | None = None) -> Handler:
         """Return the handler for a worker; without processes it runs in a thread instead."""
@@ -203,13 +213,14 @@ async def _run(
         arguments = type.parameters.arguments(context.job.payload)
     except UsageError as error:
         raise Failure(str(error), code="invalid_payload", declared="PERMANENT") from None
-    call = partial(type.function, **arguments)
-    if type.isolation == "process" and processes is not None:
-        value = await processes.run(context, type.name, arguments, type.memory_mb)
-    elif type.is_blocking:
-        value = await run_in_thread(context, call)
-    else:
-        value = await call(context)
+    async with surrounded_by_async(context.job):
+        if type.isolation == "process" and processes is not None:
+            value = await processes.run(context, type.name, arguments, type.memory_mb)
+        elif type.is_blocking:
+            value = await run_in_thread(context, partial(type.run_blocking, **arguments))
+        else:
+            with surrounded(context.job):
+                value = await type.function(context, **arguments)
     if isinstance(value, Done | Snooze | Cancel):
         return value
     return Done(type.parameters.results.dump(value))
@@ -258,6 +269,7 @@ def job(
     queue: str | None = None,
     concurrency: str | None = None,
     aliases: Sequence[str] = (),
+    schedule: Every | Sequence[Every] | None = None,
     timeout: float | None = None,
     step_timeout: float | None = None,
     call_timeout: float | None = None,
@@ -275,8 +287,9 @@ def job(
     An async function gets a `RunContext`, another runs in a thread with a `BlockingRunContext`.
     What it returns is the result; or an outcome: `Done`, `Snooze`, `Cancel`. `title` and
     `concurrency` may have parameters in braces; jobs with the same concurrency key run one at a
-    time. Jobs of the `aliases`, former names, run as well. The limits are those of `[types.NAME]`,
-    which override them. With `isolation="process"` a function that is not async runs in a process
+    time. Jobs of the `aliases`, former names, run as well. `schedule` submits jobs while this code
+    is deployed. The limits are those of `[types.NAME]`, which override them.
+    With `isolation="process"` a function that is not async runs in a process
     of its own, which is killed at its timeout, and may use `memory_mb` megabytes. Raises
     ConfigError.
     """
@@ -296,6 +309,7 @@ def job(
         "queue": queue,
         "concurrency": concurrency,
         "aliases": aliases,
+        "schedule": schedule,
         "isolation": isolation,
         "memory_mb": memory_mb,
         "limits": {key: value for key, value in limits.items() if value is not None},

@@ -78,6 +78,10 @@ class Parameters:
         (value,) = values.values()
         return self._dump(self._check(value))
 
+    def checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the payload of values by name; raises UsageError, also for a missing one."""
+        return self._dump(self._check(dict(values)))
+
     def arguments(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the function is called with, by name; raises UsageError."""
         value = self._check(dict(payload))

@@ -17,6 +17,7 @@ from draftsman.handlers.changed_content import effect_text
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.handler_errors import failure_details, handler_failure
 from draftsman.job_types import declaration
+from draftsman.job_types.declaration import JobType
 from draftsman.job_types.run_channel import (
     INTERRUPT,
     Call,
@@ -48,7 +49,7 @@ def run(connection: socket.socket) -> None:
     sys.stdout = cast(TextIO, _Lines(channel))
     sys.stderr = cast(TextIO, _Lines(channel))
     declared = declaration.declared_types[start.type]
-    end = _end(declared.function, calls, start.arguments)
+    end = _end(declared, calls, start.arguments)
     sys.stdout.flush()
     sys.stderr.flush()
     try:
@@ -60,13 +61,13 @@ def run(connection: socket.socket) -> None:
         channel.send(End(failure=failure))
 
 
-def _end(function: Callable[..., Any], calls: ProcessCalls, arguments: dict[str, Any]) -> End:
+def _end(type: JobType[Any, Any], calls: ProcessCalls, arguments: dict[str, Any]) -> End:
     try:
-        return End(value=function(BlockingRunContext(calls), **arguments))
+        return End(value=type.run_blocking(BlockingRunContext(calls), **arguments))
     except RunInterrupted:
         return End(interrupted=True)
     except BaseException as error:
-        failure = handler_failure(error, function.__module__)
+        failure = handler_failure(error, type.function.__module__)
         return End(failure=failure, details=failure_details(error, failure))
 
 

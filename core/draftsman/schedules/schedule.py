@@ -219,6 +219,12 @@ _SAMPLE: Final = 50
 """Occurrences whose distance is compared with the jitter."""
 
 
+CODE: Final = "code"
+"""Origin of the schedules that job types declare."""
+DECLARED_BY: Final = f"schedule:{CODE}"
+"""Who submits their jobs, and pauses those that are no longer declared."""
+
+
 class Misfire(StrEnum):
     """Policy for occurrences that were missed, for example while no worker ran."""
 

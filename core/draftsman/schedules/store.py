@@ -46,6 +46,11 @@ async def all_schedules(conn: Connection, limit: int = MAX_SCHEDULES) -> list[Sc
     return await fetch_all(conn, _Q["all_schedules"], {"limit": limit}, Schedule)
 
 
+async def of_origin(conn: Connection, origin: str, limit: int = MAX_SCHEDULES) -> list[Schedule]:
+    """Return the schedules of an origin, by name."""
+    return await fetch_all(conn, _Q["of_origin"], {"origin": origin, "limit": limit}, Schedule)
+
+
 async def by_name(conn: Connection, name: str) -> Schedule | None:
     """Return a schedule."""
     return await fetch_one(conn, _Q["by_name"], {"name": name}, Schedule)

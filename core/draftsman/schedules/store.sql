@@ -34,6 +34,14 @@ SELECT s.id, s.name, s.rule, s.timezone, s.template, s.params, s.request, s.misf
  ORDER BY s.name
  LIMIT %(limit)s
 
+-- Those of a file, or those that job types declare.
+-- name: of_origin
+-- include: columns
+ WHERE s.origin = %(origin)s AND
+-- include: visible
+ ORDER BY s.name
+ LIMIT %(limit)s
+
 -- name: by_name
 -- include: columns
  WHERE s.name = %(name)s AND

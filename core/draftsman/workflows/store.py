@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
@@ -30,6 +30,8 @@ class SpawnConflicts(NamedTuple):
     """The job that was spawned under the same key."""
     digest: str | None
     """The digest of its request."""
+    type: str | None
+    payload: dict[str, Any] | None
     key_holder: int | None
     """The spawning job, directly or not, that has the same concurrency key."""
 

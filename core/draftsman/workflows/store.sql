@@ -86,7 +86,7 @@ WITH RECURSIVE spawners (number) AS (
            SELECT job FROM draftsman.job_dependencies
             WHERE parent = x.number AND job < x.number AND spawned OFFSET 0) d
 )
-SELECT c.number, c.request_digest, (
+SELECT c.number, c.request_digest, c.type, c.payload, (
            SELECT s.number
              FROM spawners x
             CROSS JOIN LATERAL (
@@ -96,10 +96,10 @@ SELECT c.number, c.request_digest, (
             ORDER BY s.number DESC LIMIT 1)
   FROM (SELECT) AS o
   LEFT JOIN LATERAL (
-       SELECT d.parent AS number, r.request_digest
+       SELECT d.parent AS number, r.request_digest, r.type, r.payload
          FROM draftsman.job_dependencies d
         CROSS JOIN LATERAL (
-              SELECT request_digest FROM draftsman.job_requests
+              SELECT request_digest, type, payload FROM draftsman.job_requests
                WHERE number = d.parent LIMIT 1) r
         WHERE d.job = %(job)s AND d.spawn_key = %(key)s AND d.spawned) c ON true
 

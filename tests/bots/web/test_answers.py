@@ -8,6 +8,7 @@ from dataclasses import replace
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
+from draftsman.questions.answer_kind import AnswerKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
@@ -200,6 +201,23 @@ async def test_two_people_answer_at_once(
     question = await rt.questions.get(work.number, 1)
     assert question.resolution is not None
     assert question.resolution["by"] == [winner]
+
+
+async def test_an_answer_of_another_type_is_refused_with_what_is_allowed(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    week = QuestionSpec(key="k", text="Week?", freeform=True, answer_kind=AnswerKind.INTEGER)
+    work = await make.asked(week)
+    ben = await inbox.visit(people.ben)
+    path = f"/questions/{work.name}/1"
+    assert "Answer: a whole number, such as 31" in (await ben.get(path)).text
+    refused = await ben.post(path, {**await ben.hidden(path), "text": "next"})
+    assert "&#39;next&#39; is not a whole number; enter a whole number, such as 31" in refused.text
+    answered = await ben.post(path, {**await ben.hidden(path), "text": " 031 "})
+    assert answered.status_code == 303
+    question = await rt.questions.get(work.number, 1)
+    assert question.resolution is not None
+    assert question.resolution["text"] == "31"
 
 
 async def test_rights_are_those_of_the_other_channels(

@@ -18,6 +18,7 @@ TYPES: Final = [
     ({"concurrency": "''"}, "job_types_concurrency_check"),
     ({"parameters": "'[]'"}, "job_types_parameters_check"),
     ({"limits": "'[]'"}, "job_types_limits_check"),
+    ({"schedules": "'{}'"}, "job_types_schedules_check"),
 ]
 TABLES: Final = (TYPES,)
 TYPE: Final = {

@@ -8,11 +8,23 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextvars import ContextVar
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from draftsman import Answered, Ask, BlockingRunContext, Failure, Person, Snooze, job
+from draftsman import (
+    Answered,
+    Ask,
+    BlockingRunContext,
+    ClaimedJob,
+    Failure,
+    Person,
+    Snooze,
+    job,
+    middleware,
+)
 from draftsman.handlers.blocking_context import RunInterrupted
 
 
@@ -90,6 +102,15 @@ class Color(Enum):
     BLUE = "blue"
 
 
+SPAN: ContextVar[tuple[str, int] | None] = ContextVar("SPAN", default=None)
+
+
+@middleware
+def spanned(job: ClaimedJob) -> Iterator[None]:
+    SPAN.set((job.name, os.getpid()))
+    yield
+
+
 @job("process:plans", isolation="process")
 def plans(ctx: BlockingRunContext) -> dict[str, Any]:
     """Ask with types, and use what is the same in each run."""
@@ -104,4 +125,6 @@ def plans(ctx: BlockingRunContext) -> dict[str, Any]:
     assert isinstance(color, Answered)
     assert isinstance(who, Answered)
     assert isinstance(week, Answered)
-    return {"answers": [color.value is Color.BLUE, who.value.name, week.value], "before": before}
+    answers = [color.value is Color.BLUE, who.value.name, week.value]
+    is_spanned = SPAN.get() == (ctx.job.name, os.getpid())
+    return {"answers": answers, "before": before, "is_spanned": is_spanned}

@@ -132,7 +132,8 @@ def test_commands_read_and_import_nothing_of_the_current_folder(
         '[tool.draftsman]\napp = "company.jobs"\nhandlers.noop = "company.jobs:x"\n'
     )
     (folder / "draftsman.toml").write_text('[handlers]\nnoop = "company.jobs:x"\n')
-    for command in (["jobs"], ["submit", "--type", "greet", "--payload", "{}"]):
+    submit = ["submit", "--type", "greet", "--payload", "{}"]
+    for command in (["jobs"], submit, ["replay", "D-1"]):
         subprocess.run(
             [sys.executable, "-P", "-m", "draftsman_tui", *command],
             cwd=folder,

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from draftsman import Client, Draftsman
+from draftsman.job_types import declaration
 from draftsman.job_types.app import handlers_of, with_limits
 from draftsman.job_types.declaration import JobType
 from draftsman.job_types.process_runs import ProcessRuns
@@ -41,6 +42,9 @@ TYPES: dict[str, JobType[Any, Any]] = {
         process_jobs.plans,
     )
 }
+
+for _name in TYPES:  # a worker of another test in this process would find them
+    declaration.declared_types.pop(_name, None)
 
 
 @pytest.fixture
@@ -155,6 +159,7 @@ async def _types_and_constants_cross_the_pipe(rt: Runtime, client: Client) -> No
     result = await job.result_async()
     assert result["answers"] == [True, "anna", 31]
     assert str(result["before"]) in first.text
+    assert result["is_spanned"], "the middleware runs in the process of the run"
     events = [event.kind for event in await rt.read_model.job_events(job.number)]
     assert events.count("content_changed") == 2  # once in each run
 

@@ -9,6 +9,8 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.errors import DraftsmanError, NotPermitted, UsageError
+from draftsman.job_types.published import service
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.jobs.job import Source
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
@@ -23,7 +25,14 @@ from draftsman.schedules.template import define
 from draftsman_testing.people import People
 from tests.core.rights.conftest import As
 from tests.support.clock import Clock
+from tests.support.described_types import registered
 from tests.support.statements import FORBIDDEN, refused
+
+
+@pytest.fixture(autouse=True)
+def _read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "AGE", 0)
+
 
 Session = Callable[[str], Awaitable[Connection]]
 FORGED = {
@@ -100,6 +109,66 @@ async def test_each_role_does_its_part_of_a_schedule(as_role: As, clock: Clock) 
     assert (job.source, job.invoker_id) == (Source.SCHEDULE, "anna")
     assert (await olga.read_model.job_events(job.number))[0].actor == "schedule:anna"
     await olga.schedules.remove("hourly", await olga.actor())
+
+
+async def test_a_worker_makes_the_schedules_that_job_types_declare(
+    as_role: As, known: Runtime, clock: Clock, people: People
+) -> None:
+    await known.schedules.add(SPEC, people.anna)
+    worker = await as_role("worker")
+    item = {"name": "weekly", "rule": "@hourly", "zone": "UTC", "payload": {"n": 1}}
+    declared = TypeDescription(name="report:weekly", place="a.jobs:weekly", schedules=(item,))
+    async with registered(worker, declared):
+        assert await worker.declared_schedules.apply(LeaderTerm()) == 1
+        await clock.forward(3700)
+        worker = await as_role("worker")
+        assert await worker.sweeps.run("schedules", LeaderTerm()) == 2
+    (fired,) = await known.schedules.history("weekly")
+    assert fired.job is not None
+    job = await known.read_model.job(fired.job)
+    assert (job.type, job.invoker_id, job.payload) == ("report:weekly", "schedule:code", {"n": 1})
+    without = TypeDescription(name="report:weekly", place="a.jobs:weekly")
+    async with registered(worker, without):
+        assert await worker.declared_schedules.apply(LeaderTerm()) == 1
+    async with registered(worker, declared):
+        assert await worker.declared_schedules.apply(LeaderTerm()) == 1
+    assert (await known.schedules.get("weekly")).paused_at is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE draftsman.schedules SET rule = '@daily'",
+        'UPDATE draftsman.schedules SET request = request || \'{"type": "noop"}\'',
+        "UPDATE draftsman.schedules SET misfire = 'all' WHERE origin IS NULL",
+        "UPDATE draftsman.schedules SET created_by = 'anna', origin = NULL WHERE origin = 'code'",
+        (
+            "UPDATE draftsman.schedules SET paused_at = now(), paused_by = 'schedule:code'"
+            " WHERE origin IS NULL"
+        ),
+        "UPDATE draftsman.schedules SET paused_at = now(), paused_by = 'anna'",
+        (
+            "INSERT INTO draftsman.schedules (name, rule, timezone, request, origin, created_by)"
+            " VALUES ('x', '@daily', 'UTC', '{}', 'code', 'schedule:code')"
+        ),
+        (
+            "INSERT INTO draftsman.schedules (name, rule, timezone, request, created_by)"
+            " VALUES ('x', '@daily', 'UTC', '{}', 'anna')"
+        ),
+        "DELETE FROM draftsman.schedules",
+    ],
+)
+async def test_a_worker_changes_no_other_schedule(
+    as_role: As, known: Runtime, people: People, session: Session, statement: str
+) -> None:
+    await known.schedules.add(SPEC, people.anna)
+    item = {"name": "weekly", "rule": "@hourly", "zone": "UTC", "payload": {}}
+    declared = TypeDescription(name="report:weekly", place="a.jobs:weekly", schedules=(item,))
+    async with registered(known, declared):
+        await (await as_role("worker")).declared_schedules.apply(LeaderTerm())
+    conn = await session("worker")
+    async with refused(FORBIDDEN):
+        await conn.execute(statement.encode())
 
 
 async def test_a_bot_acts_for_people_with_a_chat_account(as_role: As, people: People) -> None:

@@ -229,9 +229,9 @@ SERVING: Final = {
 FILES: Final = {"attachments.claim", "attachments.end"}
 REFUSED: Final = {
     "worker": FILES | {"attachments.add"} | REFUSALS
-    | SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
+    | SCHEMA | PEOPLE | BOARDS | REPOS | DECISIONS | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING | SHOWING | CARDS
-    | RECEIVING | {"forges.request"} | {"events.forget", "approval_tokens.mint"}
+    | RECEIVING | {"forges.request", "schedules.remove"} | {"events.forget", "approval_tokens.mint"}
     | {"approval_tokens.refuse"},
     "bot": SCHEMA | BROWSERS | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}

@@ -46,9 +46,10 @@ async def test_a_job_is_spawned_once_for_a_key(
     job = await rt.read_model.job(one)
     assert (job.invoker_id, job.source) == (work.invoker_id, "internal")
     assert await rows(conn, "SELECT count(*) FROM draftsman.job_requests") == [(3,)]
-    with pytest.raises(UsageError, match=r"made D-.* of another request; use a new key"):
+    texts = r'another request: noop \{\}, now noop \{"n": 1\}; use a new key, or .*ctx.now'
+    with pytest.raises(UsageError, match=texts):
         await rt.workflows.spawn(work, "a", "noop", {"payload": {"n": 1}})
-    with pytest.raises(UsageError, match=rf"made D-{one} of another request; use a new key"):
+    with pytest.raises(UsageError, match=rf"made D-{one} of another request: noop .*, now other"):
         await rt.workflows.spawn(work, "a", "other", {"queue": "q"})
     with pytest.raises(UsageError, match=r"spawn.. does not take 'notify'; allowed: payload"):
         await rt.workflows.spawn(work, "c", "noop", {"notify": ["log"]})

@@ -62,7 +62,7 @@ async def _spawn(conn: Connection) -> None:
     assert await workflows.spawner(conn, job.number) == run.job
     assert await workflows.completed_spawn(conn, run.job, "a", "0") is None
     conflicts = await workflows.spawn_conflicts(conn, run.job, "a", "k")
-    assert conflicts == (job.number, columns["request_digest"], None)
+    assert conflicts == (job.number, columns["request_digest"], "noop", {}, None)
     assert await workflows.await_jobs(conn, run, [job.number]) == 1
     await workflows.lock_waits(conn)
     assert await workflows.wait_cycle(conn, run.job) == (False, [])

@@ -9,8 +9,9 @@ from draftsman.job_types.published import store as published
 from draftsman.job_types.published.description import PublishedType
 from tests.soak.calls.call import Call
 
+NOW: Final = datetime(2030, 1, 1, tzinfo=UTC)
 TYPE: Final = PublishedType(
-    name="seed", place="seed:seed", published_at=datetime(2030, 1, 1, tzinfo=UTC), workers=0
+    name="seed", place="seed:seed", published_at=NOW, served_at=NOW, workers=0
 )
 
 CALLS: Final[dict[str, Call]] = {

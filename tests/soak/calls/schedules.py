@@ -57,6 +57,7 @@ CALLS: Final[dict[str, Call]] = {
     "schedules.of_job": Call(lambda conn: schedules.of_job(conn, MIDDLE)),
     "schedules.remove": Call(lambda conn: schedules.remove(conn, 1)),
     "schedules.all_schedules": Call(lambda conn: schedules.all_schedules(conn, 200)),
+    "schedules.of_origin": Call(lambda conn: schedules.of_origin(conn, "code", 200)),
     "schedules.unfinished": Call(lambda conn: schedules.unfinished(conn, [MIDDLE, MISSING])),
     "schedules.newest_templates": Call(lambda conn: schedules.newest_templates(conn, 5000)),
     "schedules.template_versions": Call(_template),

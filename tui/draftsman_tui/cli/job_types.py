@@ -78,6 +78,9 @@ def _facts(type: PublishedType) -> Iterator[Text]:
         "queue": type.queue or "default",
         "concurrency": type.concurrency,
         "aliases": ", ".join(type.aliases),
+        "schedules": "; ".join(
+            f"{item['name']}: {item['rule']} ({item['zone']})" for item in type.schedules
+        ),
         "workers": f"{type.workers} live" if type.workers else "no live worker serves it",
     }
     for label, value in facts.items():

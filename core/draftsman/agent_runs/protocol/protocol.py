@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import (
@@ -80,12 +81,23 @@ class AnswerBody(Model):
     )
     question: str | None = Field(None, description="the text of the question, in `start` only")
 
-
-def comment_bodies(answer: Answered | NoAnswer) -> tuple[CommentBody, ...]:
-    """Return the comments of an answer."""
-    if isinstance(answer, NoAnswer):
-        return ()
-    return tuple(CommentBody.model_validate(item.as_json()) for item in answer.comments)
+    @classmethod
+    def of(
+        cls, answer: Answered | NoAnswer, shown: Callable[[str], str], **fields: str | None
+    ) -> Self:
+        """Return an answer with `shown` of its texts, what people see of them."""
+        if isinstance(answer, NoAnswer):
+            return cls.model_validate({"outcome": answer.outcome, **fields})
+        body = {
+            "outcome": answer.outcome,
+            "value": answer.value,
+            "text": None if answer.text is None else shown(answer.text),
+            "by": answer.by,
+            "at": answer.at,
+            "reason": None if answer.reason is None else shown(answer.reason),
+            "comments": [item.as_json() | {"text": shown(item.text)} for item in answer.comments],
+        }
+        return cls.model_validate({**body, **fields})
 
 
 class StepState(Model):
@@ -206,23 +218,6 @@ class AnswerMessage(AnswerBody):
     type: Literal["answer"] = "answer"
     id: str
     key: str
-
-    @classmethod
-    def of(cls, id: str, key: str, answer: Answered | NoAnswer) -> Self:
-        """Return the reply to a question."""
-        if isinstance(answer, NoAnswer):
-            return cls(id=id, key=key, outcome=answer.outcome)
-        return cls(
-            id=id,
-            key=key,
-            outcome=answer.outcome,
-            value=answer.value,
-            text=answer.text,
-            by=answer.by,
-            at=answer.at,
-            reason=answer.reason,
-            comments=comment_bodies(answer),
-        )
 
 
 class AckMessage(Model):

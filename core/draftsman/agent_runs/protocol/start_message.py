@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from draftsman.agent_runs.clones.workspace import Workspace
@@ -20,7 +21,6 @@ from draftsman.agent_runs.protocol.protocol import (
     RequestBody,
     StartMessage,
     StepState,
-    comment_bodies,
 )
 from draftsman.agent_runs.request_text import shown_to_people
 from draftsman.jobs.job import Status
@@ -51,16 +51,7 @@ async def build_start_message(
     run = plan.run
     repository = plan.repository
     answers = {
-        key: AnswerBody(
-            outcome=answer.outcome,
-            value=getattr(answer, "value", None),
-            text=getattr(answer, "text", None),
-            by=getattr(answer, "by", ()),
-            at=getattr(answer, "at", None),
-            reason=getattr(answer, "reason", None),
-            comments=comment_bodies(answer),
-            question=question,
-        )
+        key: AnswerBody.of(answer, partial(shown_to_people, run.job), question=question)
         for key, (question, answer) in (await run.answered_questions()).items()
         if not key.startswith(KEYS)
     }

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
@@ -35,6 +36,7 @@ from draftsman.agent_runs.protocol.protocol import (
     RefusedMessage,
     ToAgent,
 )
+from draftsman.agent_runs.request_text import shown_to_people
 from draftsman.agent_runs.session.person_messages import PersonMessages
 from draftsman.agent_runs.session.quota_tracker import QuotaTracker, size_of, watch_disk
 from draftsman.agent_runs.session.saved_work import SavedWork
@@ -353,7 +355,11 @@ class AgentSession:
         if self._period is None:
             self._period = asyncio.create_task(self._ask_together(process, seconds))
         answer = (await asyncio.shield(self._period)).get(item.key)
-        return ParkMessage(id=id) if answer is None else AnswerMessage.of(id, item.key, answer)
+        return ParkMessage(id=id) if answer is None else self._reply(id, item.key, answer)
+
+    def _reply(self, id: str, key: str, answer: Answered | NoAnswer) -> AnswerMessage:
+        shown = partial(shown_to_people, self._run.job)
+        return AnswerMessage.of(answer, shown, id=id, key=key)
 
     async def _ask_together(self, process: AgentProcess, seconds: float) -> Answers:
         """Ask the questions of all programs that ask within a moment; return the answers by key."""
@@ -439,7 +445,7 @@ class AgentSession:
                 await self._pose(reply)
             elif answers := await self._ask_in_grace(process, [reply], seconds):
                 answer = answers[reply.key]
-                self._send(process, AnswerMessage.of(message.id, message.key, answer))
+                self._send(process, self._reply(message.id, message.key, answer))
                 return
             await self.park(process, message.id)
         else:
@@ -482,7 +488,7 @@ class AgentSession:
         answer = await self._run.find_answer(item, self.work.patch_sha256)
         if answer is None:
             return item
-        return AnswerMessage.of(message.id, message.key, answer)
+        return self._reply(message.id, message.key, answer)
 
     async def _store(self, process: AgentProcess, message: FromAgent) -> str | None:
         """Store a message; return the tree of a checkpoint."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final
@@ -36,6 +36,8 @@ class TypeDescription:
     """The limits that it sets, as those of `[types.NAME]`."""
     aliases: tuple[str, ...] = ()
     """Former names, whose jobs it runs."""
+    schedules: tuple[dict[str, Any], ...] = ()
+    """Each with `name`, `rule`, `zone` and `payload`."""
 
     @property
     def inputs(self) -> ParameterSchema:
@@ -88,9 +90,34 @@ class PublishedType(TypeDescription):
 
     published_at: datetime
     """When a worker published it first."""
+    served_at: datetime
+    """When a worker that serves it started last."""
     workers: int
     """The live workers that serve it."""
 
     def __post_init__(self) -> None:
         """Convert the array of the database."""
         object.__setattr__(self, "aliases", tuple(self.aliases))
+        object.__setattr__(self, "schedules", tuple(self.schedules))
+
+    @property
+    def module(self) -> str:
+        """The module of its code: `company.jobs`."""
+        return self.place.partition(":")[0]
+
+
+def deployed(types: Sequence[PublishedType]) -> list[PublishedType]:
+    """Return the types that the deployed code declares.
+
+    The others have no live worker, and one that serves other types of their module was started
+    after the last that served them: its code no longer has them.
+    """
+    newest: dict[str, datetime] = {}
+    for type in types:
+        if type.workers:
+            newest[type.module] = max(newest.get(type.module, type.served_at), type.served_at)
+    return [
+        type
+        for type in types
+        if type.workers or newest.get(type.module, type.served_at) <= type.served_at
+    ]

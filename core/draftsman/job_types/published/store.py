@@ -30,6 +30,7 @@ async def publish(conn: Connection, types: Sequence[TypeDescription]) -> None:
             "parameters": Json(type.parameters),
             "limits": Jsonb(type.limits),
             "aliases": list(type.aliases),
+            "schedules": Json(list(type.schedules)),
         }
         await execute(conn, _Q["publish"], params)
 

@@ -35,6 +35,8 @@ from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import ROLES, Policy, Verb
 from draftsman.schedules import store
 from draftsman.schedules.schedule import (
+    CODE,
+    DECLARED_BY,
     Due,
     FireStatus,
     Overlap,
@@ -392,7 +394,9 @@ def _outcome(attempt: _Attempt, result: SubmittedJob | DraftsmanError) -> Outcom
 
 
 def _actor(name: str, policy: Policy) -> Actor | None:
-    """Return the author of a schedule; None for a removed person."""
+    """Return the author of a schedule, or the code that declares it; None for a removed person."""
+    if name == DECLARED_BY:
+        return Actor(Source.SCHEDULE, CODE, CODE, roles=frozenset({"invoker"}))
     person = policy.people.get(name)
     if policy.owner == name:
         return Actor(Source.SCHEDULE, name, name, name, ROLES, owner=True)

@@ -18,6 +18,7 @@ from draftsman.errors import (
     NotFound,
     OptionHint,
     Refused,
+    UsageError,
 )
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
@@ -32,6 +33,8 @@ from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.schedules import store
 from draftsman.schedules.schedule import (
+    CODE,
+    DECLARED_BY,
     Fire,
     FireStatus,
     Schedule,
@@ -173,6 +176,11 @@ class Schedules:
 
         async def work(conn: Connection) -> Schedule:
             schedule = await self._controlled(conn, spec.name, actor)
+            if schedule.origin == CODE:
+                raise Refused(
+                    f"schedule {spec.name} is declared by the code of {schedule.target}; change it"
+                    " there"
+                )
             await store.change(conn, schedule.id, spec, actor.voter, origin)
             return await self._plan_next(conn, spec.name)
 
@@ -217,6 +225,12 @@ class Schedules:
 
         async def work(conn: Connection) -> None:
             schedule = await self._controlled(conn, name, actor)
+            if schedule.origin == CODE and schedule.paused_by != DECLARED_BY:
+                raise Refused(
+                    f"schedule {name} is declared by the code of {schedule.target}; remove it"
+                    " there, or pause it",
+                    hint=CommandHint("schedules pause", name),
+                )
             await store.remove(conn, schedule.id)
 
         await self._db.run_transaction(work)
@@ -253,6 +267,8 @@ class Schedules:
         Raises UsageError and NotFound for an invalid definition, and Conflict for a schedule that
         is not of this origin.
         """
+        if origin == CODE:
+            raise UsageError(f"the name {CODE!r} is that of schedules of job types; use another")
         current = {schedule.name: schedule for schedule in await self.all()}
         changes = []
         for spec in specs:

@@ -5,6 +5,7 @@ Modules of requests are imported by `spawn`: commands that only read need no mod
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ from draftsman.jobs.runs.store import run_state
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import RepoName, repo_names_by_source
 from draftsman.repos.repo_url import is_repo_url
+from draftsman.text import first_line
 from draftsman.workflows import store
 from draftsman.workflows.dependencies import JobTree, Parent, cycle_text
 from draftsman.workflows.service.groups import Groups
@@ -57,6 +59,8 @@ SPAWN_FIELDS: Final = (
     "on_lost",
 )
 """Fields of a request that `spawn` takes."""
+SHOWN: Final = 300
+"""Maximum characters of a request in an error."""
 
 
 class Workflows:
@@ -131,10 +135,7 @@ class Workflows:
                 )
             if conflicts.number is not None:
                 if conflicts.digest != request.digest:
-                    name = job_name(conflicts.number)
-                    raise UsageError(
-                        f"spawn({key!r}) made {name} of another request; use a new key"
-                    )
+                    raise _other_request(key, conflicts, request)
                 return conflicts.number
             if spawner.retry_of is not None:
                 done = await store.completed_spawn(conn, spawner.number, key, request.digest)
@@ -206,6 +207,17 @@ class Workflows:
             return None
 
         return await self._db.run_transaction(wait)
+
+
+def _other_request(key: str, conflicts: store.SpawnConflicts, request: Invocation) -> UsageError:
+    """Return the error for a key that has a job of another request, with both."""
+    requests = ((conflicts.type, conflicts.payload), (request.type, request.payload))
+    before, now = (first_line(f"{type} {json.dumps(payload)}", SHOWN) for type, payload in requests)
+    both = "" if before == now else f": {before}, now {now}"
+    return UsageError(
+        f"spawn({key!r}) made {job_name(conflicts.number or 0)} of another request{both}; use a new"
+        " key, or keep what changes, such as a time, out of it (ctx.now() is the same in each run)"
+    )
 
 
 async def _ended(conn: Connection, spawner: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:

@@ -26,6 +26,7 @@ from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
 from draftsman_tui.cli.processes.supervisor import DETACH
 from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND
+from tests.core.worker.workers import wait_for_end
 from tests.support.fork_server import children
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, IMPORTABLE, Cli
 
@@ -202,3 +203,16 @@ async def test_the_help_of_bots_and_targets_is_that_of_the_installed_channels(cl
     for command in ("submit", "ask"):
         help = " ".join((await cli(command, "--help")).out.split())
         assert target_forms() in help, command
+
+
+async def test_resources_are_open_from_the_start_of_a_worker_until_after_its_drain(
+    rt: Runtime, make: Factory, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "journal"
+    monkeypatch.setenv("LIFESPAN_FILE", str(journal))
+    number = await make.queued(type="cli:writes", queue="default")
+    worker = await start("worker", "--app", "tests.tui.cli.lifespan_jobs")
+    assert (await wait_for_end(rt, number)).status is Status.COMPLETED
+    worker.terminate()
+    assert await asyncio.wait_for(worker.wait(), DEADLINE) == 0
+    assert journal.read_text(encoding="utf-8") == f"open\nrun D-{number}\nclose\n"
