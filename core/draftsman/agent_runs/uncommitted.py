@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
 from draftsman.agent_runs.changes.user_repository import UserRepository
+from draftsman.agent_runs.clones.git import config_variables
 from draftsman.agent_runs.policies.repo_policy import SECRETS, SIZES, RepoPolicy, finding_lines
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.jobs.requests.changes import MAX_PATCH, RequestedChanges, too_large
@@ -54,8 +56,12 @@ def take_changes(folder: str, policy: PolicySettings) -> RequestedChanges | None
             "GIT_OBJECT_DIRECTORY": place,
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects.resolve()),
         }
-        repository.git("read-tree", base, env=env)
-        repository.git("add", "--all", env=env)
+        index = repository.top / repository.git("rev-parse", "--git-path", "index")
+        if index.is_file():  # a new one would take files along that nobody has touched
+            shutil.copy2(index, env["GIT_INDEX_FILE"])
+        else:
+            repository.git("read-tree", base, env=env)
+        repository.git("add", "--all", env=env | config_variables({"core.splitIndex": "false"}))
         options = ("--cached", "--no-renames", "--no-ext-diff", "--ignore-submodules=all")
         form = ("--binary", "--full-index", "--no-textconv", "--no-color")
         patch = repository.output("diff", *options, *form, base, env=env)

@@ -11,6 +11,7 @@ import pytest
 from draftsman.actions import jobs as actions
 from draftsman.actions import requests
 from draftsman.actions.action import Call
+from draftsman.agent_runs.changes.patch_files import patch_files
 from draftsman.agent_runs.uncommitted import MAX_SIZE, take_changes, uncommitted_files
 from draftsman.errors import Refused, UsageError
 from draftsman.jobs.job import Status
@@ -73,6 +74,23 @@ def test_changes_are_taken_without_traces_in_the_repository(tmp_path: Path) -> N
     assert sorted(path for path in (repo / ".git").rglob("*") if path.is_file()) == before
     assert git("ls-files", "--stage", cwd=repo) == index
     assert take_changes(str(make_repository(tmp_path / "clean")), POLICY) is None
+
+
+def test_files_that_nobody_has_touched_are_no_changes(tmp_path: Path) -> None:
+    """Attributes would convert them."""
+    repo = make_repository(tmp_path / "repo", a="one\r\n")
+    os.utime(repo / "a.txt", (1, 1))
+    git("add", "a.txt", cwd=repo)
+    (repo / ".gitattributes").write_text("a.txt text\n")
+    git("add", ".gitattributes", cwd=repo)
+    git("commit", "-qm", "attributes", cwd=repo)
+    (repo / "new.txt").write_text("new\n")
+    before = (repo / ".git" / "index").read_bytes()
+    changes = take_changes(str(repo), POLICY)
+    assert changes is not None
+    assert [file.path for file in patch_files(changes.patch.decode())] == ["new.txt"]
+    assert (changes.files, uncommitted_files(str(repo))) == (1, ["new.txt"])
+    assert (repo / ".git" / "index").read_bytes() == before
 
 
 def test_changes_with_secrets_or_of_great_size_are_refused(tmp_path: Path) -> None:
