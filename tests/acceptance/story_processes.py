@@ -41,6 +41,7 @@ COPIES: Final = 3
 SECONDS: Final = 120.0
 """Deadline of a step."""
 BOTS: Final = ("slack", "trello", "forges")
+EVENTS: Final = "SELECT kind, key, outcome, reason FROM draftsman.forge_events ORDER BY id"
 
 
 def command_of(word: str) -> str:
@@ -92,7 +93,8 @@ class Story:
         self.ben = slack.user("ben")
         self.room = slack.channel("pay", [self.anna, self.ben])
         self.member = trello.member("anna")
-        self.board = trello.board("Work", [self.member])
+        self.approver = trello.member("ben")
+        self.board = trello.board("Work", [self.member, self.approver])
         self.todo, self.review_list, self.done = (
             trello.list(self.board, name) for name in ("To do", "Review", "Done")
         )
@@ -120,6 +122,7 @@ class Story:
             people__anna__trello=self.member,
             people__anna__roles=["invoker", "responder"],
             people__ben__slack=self.ben,
+            people__ben__trello=self.approver,
             people__ben__forge="acme:ben",
             people__ben__roles=["responder", "approver"],
             http__allow=["127.0.0.1"],
@@ -152,11 +155,14 @@ class Story:
             **agent,
         )
 
-    async def set_up(self, owner: Actor) -> None:
-        """Add the repository, a template whose questions are asked in Slack, and the board."""
+    async def set_up(self, owner: Actor, **fields: Any) -> None:
+        """Add the repository, a template whose questions are asked in Slack, and the board.
+
+        `fields` are further fields of the repository's profile.
+        """
         repo = Repo.at(parse(self.services.forge.url))
         check = {"name": "tests", "command": ["grep", "-c", WORDS[0], FILE]}
-        await self.rt.repos.add(repo, profile({"validation_commands": [check]}), owner)
+        await self.rt.repos.add(repo, profile({"validation_commands": [check]} | fields), owner)
         await self.run(
             *("templates", "add", "fix", "--agent", AGENT, "--repo", "pay"),
             *("--notify", f"slack:{self.room}", "--parameter", "title", "{title}"),
@@ -218,8 +224,11 @@ class Story:
         except AssertionError as error:
             jobs = [await self.rt.read_model.job(job.number) for job in await self.jobs()]
             lines = [f"{job.name} {job.type} {job.status} {job.last_error}" for job in jobs]
+            events = await (await self.conn.execute(EVENTS)).fetchall()
             logs = [f"{name}: {it.output_text[-2000:]}" for name, it in self.running.items()]
-            raise AssertionError("\n".join([str(error), *lines, *logs])) from None
+            raise AssertionError(
+                "\n".join([str(error), *lines, *map(str, events), *logs])
+            ) from None
 
     async def jobs(self, type: str | None = None) -> list[Any]:
         """Return the jobs, oldest first."""
@@ -240,6 +249,32 @@ class Story:
         await self.until(lambda: bool(found()), f"{part!r} with {control} in Slack")
         [message] = found()
         return message
+
+    async def asked_on_card(self, card: str, name: str) -> None:
+        """Wait for the comment of the bot that asks a question on the card."""
+        trello = self.services.trello
+
+        def found() -> list[str]:
+            texts = [
+                item.text for item in trello.comments(card) if item.member == trello.bot_member
+            ]
+            return [text for text in texts if name in text and "approve" in text]
+
+        await self.until(lambda: bool(found()), f"{name} on the card")
+        assert len(found()) == 1, found()
+
+    async def pull_recorded(self) -> None:
+        """Wait until the job of the pull request is known; a webhook before has no effect.
+
+        The next read of the forge, minutes later, has it.
+        """
+        await self.until(lambda: len(self.world.pulls) == 1, "the pull request")
+
+        async def look() -> bool:
+            rows = await self.conn.execute("SELECT FROM draftsman.pull_requests")
+            return await rows.fetchone() is not None
+
+        await until(look, "the record of the pull request", SECONDS)
 
     async def settled(self) -> None:
         """Wait until all jobs have ended and every delivery is sent."""
@@ -265,6 +300,17 @@ class Story:
             person, self.room, message["ts"], control, retries=COPIES, copies=COPIES
         )
         assert ack.acked
+        await self.strike()
+
+    async def comment(self, card: str, text: str) -> None:
+        """Comment as the approver; everything is killed before and after it.
+
+        Its webhook arrives three times, like those before, out of order.
+        """
+        trello = self.services.trello
+        await self.strike()
+        trello.comment(card, self.approver, text)
+        await trello.deliver(copies=COPIES, shuffle=1, replay=True, together=True)
         await self.strike()
 
     async def work(self, word: str) -> str:

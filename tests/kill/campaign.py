@@ -19,7 +19,7 @@ from draftsman.jobs.job import Source
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
-from draftsman.questions.question import QuestionKind
+from draftsman.questions.question import Decision, QuestionKind
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.people import GROUPS, PEOPLE
@@ -243,7 +243,7 @@ async def _answer(rt: Runtime) -> None:
                 if question.key in ("colour", "silence"):
                     continue  # it is already answered, or cannot be
                 gate = question.kind is QuestionKind.APPROVAL
-                fields: dict[str, Any] = {"decision": True} if gate else {"text": "yes"}
+                fields: dict[str, Any] = {"decision": Decision.APPROVE} if gate else {"text": "yes"}
                 response = Response(source_event_id=f"answer to {question.name}", **fields)
                 carol = Actor(Source.CLI, "carol", "Carol")
                 for _ in range(2):

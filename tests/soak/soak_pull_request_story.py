@@ -1,4 +1,7 @@
-"""From a label in Trello to the merge with the real Codex; everything is killed between steps."""
+"""From a label in Trello to the merge; everything is killed between each two steps.
+
+With a scripted agent, and with the real Codex.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,30 @@ from tests.acceptance.conftest import _patience, installation, installations
 from tests.acceptance.processes import Installation
 from tests.acceptance.pull_request_story import label_to_merge
 from tests.acceptance.story_processes import Story, command_of, services
+from tests.acceptance.test_pull_request_story import (
+    test_a_label_is_merged_although_all_processes_are_killed as test_with_a_scripted_agent,
+)
+from tests.acceptance.test_pull_request_story import (
+    test_changes_requested_on_a_card_are_merged_although_all_processes_are_killed as test_changes,
+)
 from tests.soak.soak_codex import KEY, program
 from tests.support.fake_model import FREE_KEYS
 
-__all__ = ["_patience", "installation", "installations", "program"]
+__all__ = [
+    "_patience",
+    "installation",
+    "installations",
+    "program",
+    "test_changes",
+    "test_with_a_scripted_agent",
+]
 DONE = "all done"
+
+
+@pytest.fixture
+def every() -> int:
+    """Provide one moment for each kill."""
+    return 1
 
 
 class StoryModel(ScriptedModel):

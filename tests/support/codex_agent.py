@@ -124,7 +124,8 @@ class Agent:
         """Return the configuration, unless this version does not know it."""
         config = {} if "old" in sys.argv else self.config
         features = config.get("features", {})
-        shown = {"projects": config.get("projects", {}), "features": features}
+        agents = {"enabled": True} if "subagents" in sys.argv else config.get("agents", {})
+        shown = {"projects": config.get("projects", {}), "features": features, "agents": agents}
         return {"result": {"config": shown}}
 
     def on_turn_start(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def _members(value: Any, path: str = "") -> Iterator[str]:
 def _short(value: Any) -> Any:
     if isinstance(value, dict):
         config = value if "web_search" in value and "features" in value else None
-        kept = {key: value[key] for key in ("projects", "features")} if config else value
+        kept = {key: value[key] for key in ("projects", "features", "agents")} if config else value
         return {key: _short(item) for key, item in kept.items()}
     if isinstance(value, list):
         return [_short(item) for item in value]

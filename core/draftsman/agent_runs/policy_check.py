@@ -71,6 +71,8 @@ async def check_policy(
     texts = (data.decode("utf-8", "surrogateescape") for data in (patch, text_patch))
     findings = await asyncio.to_thread(policy.decide, *texts)
     findings += policy.of_lfs(unread, await workspace.ordinary_lfs_files(snapshot, contents))
+    changes = (await workspace.patch_of_changes()).decode("utf-8", "surrogateescape")
+    findings += await asyncio.to_thread(policy.decide_changes, changes)
     if denied := [item for item in findings if item.effect == "deny"]:
         raise Failure(
             f"not published: {denial_text(denied)}",

@@ -14,11 +14,12 @@ from draftsman.agent_runs.clones.tree_removal import clone_tag
 from draftsman.agent_runs.clones.workspace import clone_name, ref_of
 from draftsman.agent_runs.iteration_plan import CHANGES, IterationPlan
 from draftsman.agent_runs.policy_check import current_policy
-from draftsman.agent_runs.uncommitted import check_secrets
-from draftsman.errors import Failure, Refused
+from draftsman.agent_runs.uncommitted import ChangesRefused, check_changes
+from draftsman.errors import Failure
 from draftsman.forges.untrusted_text import line
 from draftsman.jobs.requests.changes import RequestedChanges
 from draftsman.jobs.reserved_names import Owner
+from draftsman.jobs.runs.quota import LIMIT_PREFIX
 
 MAX_NAME: Final = 200
 
@@ -27,7 +28,7 @@ async def commit_changes(plan: IterationPlan) -> ChangesCommit | None:
     """Write the commit with the changes to the mirror; None without any.
 
     The same in all runs and retries of the job. A follow-up has them in its branch. Raises Failure
-    `changes` if they cannot be applied, and `limit:secrets`.
+    `changes` if they cannot be applied, and `limit:RULE` for what the policy refuses.
     """
     run = plan.run
     if plan.followed is not None:
@@ -47,11 +48,10 @@ async def commit_changes(plan: IterationPlan) -> ChangesCommit | None:
     if content is None:
         policy = await current_policy(run, plan.repository.location)
         try:
-            await asyncio.to_thread(check_secrets, changes.patch, policy.settings)
-        except Refused as error:
-            raise Failure(
-                str(error), origin="agent", code="limit:secrets", declared="PERMANENT"
-            ) from None
+            await asyncio.to_thread(check_changes, changes.patch, policy)
+        except ChangesRefused as error:
+            code = f"{LIMIT_PREFIX}{error.rule}"
+            raise Failure(str(error), origin="agent", code=code, declared="PERMANENT") from None
         content = await _new_commit(plan, mirror, tree, changes)
         content = str(await run.step(CHANGES, lambda _: content, owner=Owner.WORKER))
     written = await git(

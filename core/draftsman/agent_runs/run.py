@@ -13,12 +13,14 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 from draftsman.agent_runs.agent_choice import AGENT_SETTING
+from draftsman.agent_runs.changes.patch_files import patch_files
 from draftsman.agent_runs.clones.commits import CommitIdentity, JobBranches
 from draftsman.agent_runs.clones.tree_removal import clone_tag
 from draftsman.agent_runs.clones.workspace import Workspace
@@ -145,16 +147,17 @@ async def _prepare_workspace(plan: IterationPlan) -> Workspace:
 async def _with_repo_config(plan: IterationPlan, workspace: Workspace) -> AgentSettings:
     """Return the agent, with its own configuration of the repository if the profile allows it.
 
-    It is that of the base commit: if the earlier work changes the configuration of agents, none is
-    loaded, since the agent could have granted itself permissions.
+    It is that of the base commit: if the earlier work or uncommitted changes of the requester have
+    configuration of agents, none is loaded, since nobody has approved what it permits.
     """
     agent = plan.agent
     if plan.saved is None or agent.repo_config_name not in plan.saved.profile.agent_config:
         return agent
     work = await workspace.bundle_commit()
     changes = [] if work is None else await workspace.changed_files(work)
-    changed = [file.path for file in changes if "agent_config" in classes_of(file.path)]
-    if changed:
+    requested = patch_files(os.fsdecode(await workspace.patch_of_changes()))
+    paths = [*(file.path for file in changes), *(file.path for file in requested)]
+    if changed := [path for path in paths if "agent_config" in classes_of(path)]:
         plan.run.log_line(f"[configuration of agents not loaded] the work changes {names(changed)}")
         return agent
     return agent.with_repo_config()

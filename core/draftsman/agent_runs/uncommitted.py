@@ -7,13 +7,11 @@ import tempfile
 from pathlib import Path
 
 from draftsman.agent_runs.changes.user_repository import UserRepository
-from draftsman.agent_runs.policies.repo_policy import RepoPolicy, finding_lines
+from draftsman.agent_runs.policies.repo_policy import SECRETS, SIZES, RepoPolicy, finding_lines
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.jobs.requests.changes import MAX_PATCH, RequestedChanges, too_large
 from draftsman.settings.policies import PolicySettings
 
-SECRETS = ("secrets", "possible_secrets")
-"""Rules of a policy about secrets."""
 MAX_SIZE = 4 * MAX_PATCH
 """Maximum bytes of the changed and new files together."""
 
@@ -64,16 +62,31 @@ def take_changes(folder: str, policy: PolicySettings) -> RequestedChanges | None
         names = repository.output("diff", *options, "--name-only", "-z", base, env=env)
     if not patch:
         return None
-    check_secrets(patch, policy)
+    check_changes(patch, RepoPolicy(policy))
     return RequestedChanges(base, patch, names.count(b"\0"))
 
 
-def check_secrets(patch: bytes, policy: PolicySettings) -> None:
-    """Raise Refused for changes with secrets that the policy does not allow."""
-    findings = RepoPolicy(policy).decide(os.fsdecode(patch))
-    if found := [finding for finding in findings if finding.rule in SECRETS]:
-        lines = "; ".join(finding_lines(found).splitlines())
-        raise Refused(f"the uncommitted changes have {lines}; remove them, or let git ignore them")
+def check_changes(patch: bytes, policy: RepoPolicy) -> None:
+    """Raise Refused for changes that the policy denies, and for secrets that it does not allow."""
+    findings = [
+        item
+        for item in policy.decide(os.fsdecode(patch))
+        if item.rule in SECRETS or (item.effect == "deny" and item.rule not in SIZES)
+    ]
+    if findings:
+        lines = "; ".join(finding_lines(findings).splitlines())
+        raise ChangesRefused(
+            f"the uncommitted changes have {lines}; remove them, or let git ignore them",
+            findings[0].rule,
+        )
+
+
+class ChangesRefused(Refused):
+    """Uncommitted changes that a rule of the policy refuses."""
+
+    def __init__(self, message: str, rule: str) -> None:
+        super().__init__(message)
+        self.rule = rule
 
 
 def _size(path: Path) -> int:

@@ -12,12 +12,15 @@ from typing import Any, Final
 import pytest
 
 from draftsman.agent_runs.clones.tree_removal import remove_tree
+from draftsman.agent_runs.uncommitted import take_changes
 from draftsman.handlers import registry
 from draftsman.jobs.job import Job, Status
+from draftsman.jobs.requests.changes import FIELD
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman.settings.policies import PolicySettings
 from draftsman.worker.worker_process import WorkerProcess
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
@@ -254,6 +257,25 @@ async def test_an_agent_does_not_load_configuration_that_it_wrote(
         assert (await make.decide(number, True, make.owner, n=3)).accepted
         job = await ended(rt, number)
     assert (job.result or {})["files_changed"] == 2, "the configuration and the output of the call"
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert "[configuration of agents not loaded] the work changes .claude/settings.json" in log
+
+
+async def test_an_agent_does_not_load_configuration_of_uncommitted_changes(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    repo = make_repository(tmp_path / "repo")
+    saved = profile({"agent_config": ["claude"], "validation_commands": []})
+    await rt.repos.add(Repo.at(parse(str(repo))), saved, make.owner)
+    (repo / ".claude").mkdir()
+    hook = json.dumps({"SessionStart": ["echo started > started.txt"]})
+    (repo / ".claude" / "settings.json").write_text(hook)
+    changes = take_changes(str(repo), PolicySettings())
+    assert changes is not None
+    number = await submit_agent_job(make, str(repo), payload={FIELD: changes.stored})
+    async with claude_worker(rt, tmp_path / "data", [DONE]):
+        job = await ended(rt, number)
+    assert (job.result or {})["files_changed"] == 0, "the hook does not run"
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
     assert "[configuration of agents not loaded] the work changes .claude/settings.json" in log
 

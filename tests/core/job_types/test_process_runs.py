@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from draftsman import Client, Draftsman
+from draftsman.job_types import declaration
 from draftsman.job_types.app import handlers_of, with_limits
 from draftsman.job_types.declaration import JobType
 from draftsman.job_types.process_runs import ProcessRuns
@@ -41,6 +42,9 @@ TYPES: dict[str, JobType[Any, Any]] = {
         process_jobs.plans,
     )
 }
+
+for _name in TYPES:  # a worker of another test in this process would find them
+    declaration.declared_types.pop(_name, None)
 
 
 @pytest.fixture

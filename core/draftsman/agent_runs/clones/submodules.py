@@ -60,8 +60,8 @@ class CheckedOutSubmodule:
 
     async def is_changed(self) -> bool:
         """Return whether its files have changed, or there are others that it does not ignore."""
-        if os.path.realpath(self.tree) != self.place or not self.tree.is_dir():
-            return True  # a program has moved it, or put a link in its place
+        if self._is_replaced():
+            return True
         options = ("--others", "--exclude-standard", "--directory", "-z")
         try:
             if await git("ls-files", *options, cwd=self.tree, env=self._environment()):
@@ -75,6 +75,8 @@ class CheckedOutSubmodule:
 
         If they have the user id of the worker, they can give themselves the right to write.
         """
+        if self._is_replaced():
+            return
         if os.geteuid() == 0:
             change_owner(self.tree, 0)
         for folder, _, names in os.walk(self.tree):
@@ -84,6 +86,10 @@ class CheckedOutSubmodule:
                 mode = path.lstat().st_mode
                 if stat.S_ISREG(mode):
                     path.chmod(0o555 if mode & 0o100 else 0o444)
+
+    def _is_replaced(self) -> bool:
+        """Return whether a program has moved it, or put a link in its place."""
+        return os.path.realpath(self.tree) != self.place or not self.tree.is_dir()
 
     async def remove_ref(self) -> None:
         """Let its mirror delete the commit."""
@@ -124,13 +130,21 @@ async def check_out(
     ref: str,
     quotas: QuotaSettings,
 ) -> CheckedOutSubmodule:
-    """Check a submodule out into a clone; raises Failure with origin `git`, and `quota:tree`."""
+    """Check a submodule out into a clone; raises Failure with origin `git`, and `quota:tree`.
+
+    The clone may have the work of an agent, with a link in the place of a folder.
+    """
+    tree = clone / os.fsdecode(submodule.path)
+    place = str(clone.resolve() / os.fsdecode(submodule.path))
+    if os.path.realpath(tree) != place:
+        raise git_failure("its folder is a link", "tree")
     mirror = await open_mirror(data_dir, source)
     await fetch_base(source, mirror, submodule.commit, ref)
     await check_tree_size(mirror, submodule.commit, quotas)
-    tree = clone / os.fsdecode(submodule.path)
-    tree.mkdir(parents=True, exist_ok=True)
-    place = os.path.realpath(tree)
+    try:
+        tree.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise git_failure(f"its folder is a file: {error.strerror}", "tree") from None
     checked_out = CheckedOutSubmodule(submodule.path, mirror, ref, tree, index, place)
     await checked_out.fill(submodule.commit)
     return checked_out

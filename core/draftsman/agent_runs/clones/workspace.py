@@ -624,6 +624,14 @@ class Workspace:
         """Return the changes of a commit of the work, as a patch for `git apply`."""
         return await self._diff(commit, "--binary", "--full-index")
 
+    async def patch_of_changes(self) -> bytes:
+        """Return the changes of the requester that the work has below it; empty without any."""
+        if self.changes is None:
+            return b""
+        commit = self.changes.id
+        options = ("--binary", "--full-index", "--no-renames")
+        return await self._diff(commit, *options, base=f"{commit}^")
+
     async def text_patch(self, snapshot: Snapshot) -> bytes:
         """Return the work as a patch with the lines of binary files and targets of moved links."""
         return await self._diff(snapshot.commit, "--text", "--no-renames")
@@ -749,14 +757,14 @@ class Workspace:
         counts = {noun: int(number) for number, noun in SHORTSTAT.findall(output.decode())}
         return counts.get("file", 0), counts.get("insertion", 0), counts.get("deletion", 0)
 
-    async def _diff(self, commit: str, *options: str) -> bytes:
+    async def _diff(self, commit: str, *options: str, base: str | None = None) -> bytes:
         return await git(
             "diff",
             "--no-ext-diff",
             "--no-textconv",
             "--no-color",
             *options,
-            self.base_sha,
+            base or self.base_sha,
             commit,
             cwd=self.mirror,
         )

@@ -11,7 +11,7 @@ The rules, in the order of their findings:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -40,6 +40,13 @@ RULES: Final = (
     "lfs_files",
 )
 """Names of all rules."""
+SIZES: Final = frozenset(
+    {"deny_files_over", "deny_lines_over", "max_files_changed", "max_loc_delta"}
+)
+"""Rules about the size of the work."""
+SECRETS: Final = frozenset({"secrets", "possible_secrets"})
+"""Rules about secrets."""
+UNCOMMITTED: Final = "in the uncommitted changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +138,17 @@ class RepoPolicy:
             findings.update(self._secrets(binary[path], content))
         findings.update(self._limits(len(files), lines))
         return sorted(findings, key=_order)
+
+    def decide_changes(self, patch: str) -> list[PolicyFinding]:
+        """Return the findings about the uncommitted changes of a requester, besides their size.
+
+        They are published with the work, perhaps with rights that the requester does not have.
+        """
+        return [
+            replace(item, detail=", ".join(filter(None, (item.detail, UNCOMMITTED))))
+            for item in self.decide(patch)
+            if item.rule not in SIZES
+        ]
 
     def _limits(self, count: int, lines: int) -> Iterator[PolicyFinding]:
         changed = f"{count:,} files"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,6 +149,54 @@ async def test_a_repository_names_no_other_folder_of_this_machine(
         os.chown(tmp_path / "library", 65534, 65534)
         with pytest.raises(Failure, match="is a folder of this machine"):
             submodule.source(RepoSource.of(str(source)), RepoSource.of)
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[Path]:
+    """Give a folder outside of the clone, whose content and modes stay as they are."""
+    folder = tmp_path / "outside"
+    folder.mkdir(mode=0o700)
+    kept = folder / "kept"
+    kept.write_text("x")
+    kept.chmod(0o600)
+    yield folder
+    assert [path.name for path in folder.iterdir()] == ["kept"]
+    assert (folder.stat().st_mode & 0o777, kept.stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+@attack(
+    "The agent replaces the folder above a submodule by a link out of its clone",
+    surface="tree",
+    with_sandbox="the next run writes nothing there; the submodule is left out and named",
+)
+@pytest.mark.parametrize("kind", ["link", "file"])
+async def test_no_submodule_is_checked_out_through_a_link(
+    tmp_path: Path, source: Path, outside: Path, kind: str
+) -> None:
+    """The worker checks submodules out into the tree that the agent has saved."""
+    workspace = await prepare(tmp_path / "data", source, parts=PARTS)
+    libs = workspace.path / "libs"
+    shutil.rmtree(libs)
+    if kind == "link":
+        libs.symlink_to(outside)
+    else:
+        libs.write_text("x")
+    bundle = await workspace.bundle(await workspace.snapshot("replaced"))
+    again = await prepare(tmp_path / "data", source, run=2, bundle=bundle, parts=PARTS)
+    await again.with_sandbox(SandboxSettings(mode="off"))
+    [reason] = reasons(again)
+    assert reason.startswith(f"the submodule libs/one: git: its folder is a {kind}")
+
+
+@pytest.mark.parametrize("at", ["libs", "libs/one"])
+async def test_no_submodule_is_protected_through_a_link(
+    tmp_path: Path, source: Path, outside: Path, at: str
+) -> None:
+    """Commands of the repository run before its files are protected again."""
+    workspace = await prepare(tmp_path / "data", source, parts=PARTS)
+    (workspace.path / at).rename(tmp_path / "moved")
+    (workspace.path / at).symlink_to(outside)
+    await workspace.with_sandbox(SandboxSettings(mode="off"))
 
 
 @cases(

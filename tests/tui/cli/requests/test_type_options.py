@@ -78,6 +78,14 @@ async def test_wrong_options_are_named(cli: Cli, line: str, problem: str) -> Non
     assert problem in (await cli("submit", *line.split())).refused(2)
 
 
+async def test_run_takes_parameters_as_options(cli: Cli, rt: Runtime) -> None:
+    result = await cli("run", "report:weekly", "--week", "31", "--timeout", "0.01s")
+    assert result.code == 1, result
+    assert (await rt.read_model.job(1)).payload == {"week": 31}
+    wrong = await cli("run", "report:weekly", "--weak", "31")
+    assert "no such option: --weak; did you mean --week?" in wrong.refused(2)
+
+
 async def test_a_first_word_that_is_no_type_is_text(cli: Cli, rt: Runtime) -> None:
     line = ("fix:it", "now", "--repo", "https://example.org/a.git", "--agent", "tidy")
     result = await cli("submit", *line, "--unchecked", "--", "--week")

@@ -65,6 +65,13 @@ submit_options = params.together(
     click.argument("text", nargs=-1, type=type_options.TEXT),
     request_options,
     click.option(
+        "--param",
+        "parameters",
+        type=params.TEXT_PAIR,
+        multiple=True,
+        help="Parameter of a described type as key=value; repeatable.",
+    ),
+    click.option(
         "--key", type=params.TEXT, help="Idempotency key; the same key creates no new job."
     ),
     click.option(

@@ -11,14 +11,14 @@ from draftsman.actions import requests as actions
 from draftsman.agent_runs.activity.activity import ActivityRow, activity_text
 from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
-from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.queues.queue_models import DEFAULT_SECONDS
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
 from draftsman_tui.cli.perform import act
 from draftsman_tui.cli.requests.request_options import submit_options, submitted_fields
-from draftsman_tui.cli.requests.submit import finished_key_text
+from draftsman_tui.cli.requests.submit import built_request, check_before, finished_key_text
+from draftsman_tui.cli.requests.type_options import TypedCommand, typed_fields
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.results import result_line
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 @command(
     "run",
     section="Jobs",
+    cls=TypedCommand,
     examples=(
         "draftsman run --agent tidy --repo . 'Tidy up the tests'",
         "draftsman run --now --agent tidy --repo . 'Fix the build'",
+        "draftsman run report:weekly --week 31",
         "draftsman run --now --reserve-for 30m --type report:weekly --payload @week.json",
         "draftsman run --group release --type notify",
     ),
@@ -58,7 +60,8 @@ async def run(
 ) -> None:
     """Submit a job and follow it to its end.
 
-    TEXT is the instructions for the agent; - reads them from stdin. The log of the job goes to
+    TEXT is the instructions for the agent; - reads them from stdin. A described type, as its first
+    word, takes its parameters as options, as in draftsman submit. The log of the job goes to
     stdout; its events and questions go to stderr. On a terminal the questions are asked here.
     Ctrl-C stops following, and the job continues.
 
@@ -72,11 +75,11 @@ async def run(
     """
     if reserve_for is not None and not now:
         raise UsageError("--reserve-for requires --now")
+    ctx = click.get_current_context()
     fields = submitted_fields(text, options)
-    with options_named():
-        require_instructions(fields)
-        request = build_request(fields, app.settings)
+    check_before(app, ctx, text, fields)
     async with app.runtime() as rt:
+        request = built_request(app, await typed_fields(rt, ctx, text, fields))
         with options_named():
             request = await rt.request_checks.resolve(request, unchecked=unchecked)
         result: ActionResult[Any]

@@ -27,10 +27,9 @@ from draftsman_tui.cli.requests.type_options import (
     typed_fields,
 )
 from draftsman_tui.common.requests import options_named
-from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from draftsman.actions.action import ActionResult
     from draftsman.jobs.requests.invocation import Invocation
@@ -70,13 +69,6 @@ ONLY_TIDY: Final = (
     does=(actions.submit, actions.submit_many),
 )
 @submit_options
-@click.option(
-    "--param",
-    "parameters",
-    type=params.TEXT_PAIR,
-    multiple=True,
-    help="Parameter of a described type as key=value; repeatable.",
-)
 @click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
 @click.option("--wait", is_flag=True, help="Show events until the job finishes.")
 @click.option(
@@ -132,12 +124,10 @@ async def submit(
             raise UsageError(f"--batch cannot be combined with {names}")
         await submit_batch(app, batch, fields, unchecked=unchecked)
         return
-    if not may_name_type(ctx):
-        refuse_options(ctx, text, fields)
-        _built(app, fields)  # reports what is wrong before it connects
+    check_before(app, ctx, text, fields)
     async with app.runtime() as rt:
         fields = await typed_fields(rt, ctx, text, fields)
-        request = _built(app, fields)
+        request = built_request(app, fields)
         with options_named():
             request = await rt.request_checks.resolve(request, unchecked=unchecked)
         request, uncommitted = await _take_changes(app, request, with_changes=with_changes)
@@ -157,7 +147,16 @@ async def submit(
         await print_next_step(app, rt, result)
 
 
-def _built(app: App, fields: Mapping[str, Any]) -> Invocation:
+def check_before(
+    app: App, ctx: click.Context, text: Sequence[str], fields: Mapping[str, Any]
+) -> None:
+    """Report what is wrong with a request before the command connects, if it names no type."""
+    if not may_name_type(ctx):
+        refuse_options(ctx, text, fields)
+        built_request(app, fields)
+
+
+def built_request(app: App, fields: Mapping[str, Any]) -> Invocation:
     """Return the request; raises UsageError in the terms of the options."""
     with options_named():
         require_instructions(fields)
