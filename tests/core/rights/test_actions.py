@@ -14,6 +14,7 @@ import pytest
 import draftsman.actions
 from draftsman.actions.action import ACTIONS, Action, Call
 from draftsman.errors import DraftsmanError, Failure, NotPermitted
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.jobs.job import AGENT_TYPE, Source
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.reserved_names import PULL_REQUEST, Owner
@@ -49,6 +50,12 @@ OTHERWISE: Final = {
     "schedule.apply": "what it adds needs the right to submit, and no other",
 }
 """Actions that need more than their declared right, or another."""
+DESCRIBED: Final = TypeDescription(
+    name="report:weekly",
+    place="company.jobs:weekly",
+    queue="q",
+    parameters={"type": "object", "properties": {"week": {"type": "integer"}}},
+)
 LIMITED: Final = [item for item in ACTIONS.values() if item.right is not None]
 Row = tuple[Any, ...]
 
@@ -119,6 +126,7 @@ async def rows(as_role: As, known: Runtime, make: Factory, tmp_path: Path) -> Ma
         "question.deny": (gate,),
         "question.request-changes": (review, "use the v2 API"),
         "request.submit": (invocation(type="noop", queue="q"),),
+        "request.run type": (DESCRIBED, {"week": 31}),
         "request.submit many": ([invocation(type="noop", queue="q")],),
         "job.cancel tree": (await job(),),
         "job.revise": (work.number, invocation(type="noop", queue="q")),

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from draftsman.errors import Failure
+from draftsman.errors import CommandHint, Failure
 
 TIMEOUT: Final = 600.0
 """Default timeout of a git command, in seconds."""
@@ -268,9 +268,10 @@ def config_variables(config: Mapping[str, str]) -> dict[str, str]:
     return env
 
 
-def git_failure(message: str, code: str | None) -> Failure:
+def git_failure(message: str, code: str | None, hint: CommandHint | None = None) -> Failure:
     """Return a single-line Failure of git without credentials of URLs."""
-    return Failure("git: " + USER_INFO.sub("", " ".join(message.split())), origin="git", code=code)
+    text = USER_INFO.sub("", " ".join(message.split()))
+    return Failure(f"git: {text}", origin="git", code=code, hint=hint)
 
 
 def explain_error(command: str, errors: str) -> Failure:

@@ -23,6 +23,7 @@ from draftsman.agent_runs.clones.workspace import (
     unbundle,
 )
 from draftsman.agent_runs.policies.conflicts import BranchConflict
+from draftsman.errors import CommandHint
 
 MERGE_TREE: Final = (2, 38)
 """First version of git with `merge-tree --write-tree`."""
@@ -185,7 +186,8 @@ async def with_earlier_work(
     tree, paths = await _merge(mirror, branch.work, work["work"])
     if paths is not None:
         text = f"commits of people on {branch.name} conflict with the work in {', '.join(paths)}"
-        raise git_failure(f"{text}; retry with --fresh to begin with their commits", "branch_moved")
+        hint = CommandHint("retry", "JOB --fresh", lead="to begin with theirs")
+        raise git_failure(text, "branch_moved", hint)
     commit = await git("commit-tree", tree, "-p", branch.work, "-m", "merge", cwd=mirror)
     merged = commit.decode().strip()
     await git("update-ref", f"{FOLLOWED}{job}/work", merged, cwd=mirror)
