@@ -184,7 +184,8 @@ async def _say_what_is_missing(run: WorkerRun, workspace: Workspace) -> None:
         return
     await run.event(INCOMPLETE, {"parts": [part.as_json() for part in parts]}, Owner.WORKER)
     text = f"{run.job.name} works without {'; and without '.join(part.text for part in parts)}"
-    await run.wait(run.services.outbox.notify, run.job.lease, INCOMPLETE, (), text)
+    notify = run.services.outbox.notify
+    await run.wait(notify, run.job.lease, INCOMPLETE, (), text, required=False)
 
 
 async def _open_session(

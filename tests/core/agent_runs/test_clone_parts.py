@@ -91,6 +91,16 @@ async def test_a_job_says_at_its_start_without_what_it_works(
     assert [text in line for text, line in zip(TEXT[1:], shown, strict=True)] == [True, True]
 
 
+async def test_a_job_that_notifies_nobody_works_without_them_too(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", 'say("result", summary="x")'):
+        job = await wait_for_end(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    assert (await event_kinds(rt, number)).count(INCOMPLETE) == 1
+
+
 async def test_a_profile_gives_jobs_the_contents_and_the_submodules(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:

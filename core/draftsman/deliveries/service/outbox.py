@@ -143,12 +143,14 @@ class Outbox:
         payload |= {"names_job": True} if names_job else {}
         return await self._enqueue(job, DeliveryKind.NOTICE, f"notice:{key}", payload, at=at)
 
-    async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
+    async def notify(
+        self, lease: Lease, key: str, targets: Sequence[str], text: str, *, required: bool = True
+    ) -> list[int]:
         """Send a notice of a run, once for each key; return the numbers of the deliveries.
 
         A target is `log`, `webhook:NAME`, …; without targets the job's own are used. The messages
         are written with the run's lease, in one transaction. Raises LeaseLost, and UsageError for
-        an invalid target or when there is none.
+        an invalid target, or without any if one is `required`.
         """
         destinations = [parse(target) for target in targets]
         for target in destinations:
@@ -163,7 +165,8 @@ class Outbox:
                 raise lease_lost(lease)
             return await store.of_key(conn, lease.job, f"notify:{key}")
 
-        if deliveries := await self._db.run_transaction(work):
+        deliveries = await self._db.run_transaction(work)
+        if deliveries or not required:
             return deliveries
         raise UsageError(
             "has no targets",
