@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,8 @@ from draftsman.repos.repo_catalog import Repo, RepoLocation
 from draftsman.repos.repo_profile import EvidenceProfile, RepoProfile
 from draftsman.repos.repo_url import parse
 from draftsman.settings.policies import PolicySettings
+from tests.core.agent_runs.clones.lfs_repository import add_lfs_files
+from tests.core.agent_runs.clones.test_submodules import add_submodule
 from tests.core.worker.agent_jobs import PRELUDE, git, make_repository
 from tests.kill.campaign import Campaign, all_ended, people_answer
 from tests.kill.faults import AGENT
@@ -24,6 +27,9 @@ VALIDATED: Final = RepoProfile.model_validate(
     {
         "setup_commands": [{"name": "prepare", "command": ["true"]}],
         "budget": {"cost_usd": 1},
+        "lfs": True,
+        "submodules": True,
+        "git": {"sign_off": True},
         "validation_commands": [
             {"name": "there", "command": ["sh", "-c", VALIDATION], "report": "tests.xml"}
         ],
@@ -69,6 +75,7 @@ if "told" not in start["steps"]:
 if "effect" not in start["steps"] or start["steps"]["effect"]["state"] == "pending":
     tell("step", key="effect", state="pending", invocation_id="once")
     (here / "work.txt").write_text(f"of run {start['run']}\\n")
+    (here / "new.bin").write_bytes(b"new content of LFS" * 100)
     notes.write_text("kept")
     tell("checkpoint", data={"run": start["run"]}, home=["notes"])
     tell("step", key="effect", state="done", result=start["run"])
@@ -90,12 +97,26 @@ tell("result", summary="done", data=data)
 """It sends every message once, and writes other content in each run, as most agents do."""
 
 
+def make_full_repository(folder: Path, name: str) -> Path:
+    """Make a repository with Git LFS, submodules, a converted file and a tag."""
+    library = make_repository(folder / "library", of_library="1\n")
+    repo = make_repository(folder / name, crlf="one\r\n")
+    os.utime(repo / "crlf.txt", (1, 1))  # so that git knows it as unchanged
+    add_lfs_files(repo)
+    with (repo / ".gitattributes").open("a") as file:
+        file.write("crlf.txt text\n")
+    git("add", ".gitattributes", cwd=repo)
+    add_submodule(repo, "libs/one", "../library", git("rev-parse", "HEAD", cwd=library))
+    add_submodule(repo, "gone", "../gone", "1" * 40)
+    git("tag", "--annotate", TAG, "--message", TAG, cwd=repo)
+    return repo
+
+
 async def drive_agent(campaign: Campaign, folder: Path) -> None:
     """Run an agent on a repository through faults."""
     rt = campaign.rt
     name = f"repo{folder.name}"
-    repo = make_repository(folder / name)
-    git("tag", "--annotate", TAG, "--message", TAG, cwd=repo)
+    repo = make_full_repository(folder, name)
     command = ["{python}", "-I", "-S", "-c", PRELUDE + AGENT_CODE, AGENT]
     campaign.settings["agents"] = {"test": {"command": command}}
     profile = VALIDATED.model_copy(update={"evidence": EVIDENCE, "policy": POLICY})

@@ -48,9 +48,21 @@ ELSEWHERE: Final = (
     "files process.AgentProcess.__aexit__ remove",
     "files process.AgentProcess._kill_guard kill",
     "git git.git_version version",
+    "git git.init init",
+    "git open_branches.with_earlier_work",
+    "git requested_changes.",
+    "git uncommitted.",
+    "git workspace.Workspace.undo_changes",
+    "files codec.parse parse_line",
+    "files gateway.",
+    "files http_transport.",
+    "files lfs_transfer._Server.",
+    "files requested_changes.",
 )
 """Points of an agent that cannot be frozen and of a guard that is stopped (test_guard.py), of
-containers (soak_container.py), and of repositories behind a URL (test_remote.py)."""
+containers (soak_container.py), of repositories behind a URL (test_remote.py, test_lfs.py), of large
+messages, gateways and MCP, which write no files, of uncommitted changes, whose base is no tag, of
+tidy and of commits that people push."""
 UNRESPONSIVE: Final = {"agent process terminate before", "agent process terminate after"}
 """The fault for an agent that does not park: a killed agent has no time for it."""
 
