@@ -10,7 +10,7 @@ import pytest
 
 from draftsman.errors import NotFound
 from draftsman.jobs.job import Status
-from draftsman.jobs.requests.service import submissions
+from draftsman.json_schemas import checker
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.runtime import Runtime
 from draftsman.worker.watchdog import EXIT_CODE
@@ -41,7 +41,7 @@ async def harmless(ctx):
 async def test_a_schema_bomb_is_refused_when_it_is_submitted(
     rt: Runtime, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submissions, "SchemaChecker", functools.partial(SchemaChecker, cpu=0.2))
+    monkeypatch.setattr(checker, "SchemaChecker", functools.partial(SchemaChecker, cpu=0.2))
     payload = {"url": "http://127.0.0.1/", "output": bomb()}
     submitted = await cli("submit", "--type", "http_request", "--payload", json.dumps(payload))
     submitted.refused(2, "takes more than 0.2 s of CPU")

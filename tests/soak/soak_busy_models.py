@@ -182,8 +182,9 @@ class PatientModel(SlowModel):
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mode", MODES)
 async def test_a_stream_of_twenty_minutes_reaches_each_agent(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path, mode: str
 ) -> None:
     """With the default timeouts of draftsman, and those that the agents have of their own."""
     with contextlib.ExitStack() as stack:
@@ -192,7 +193,7 @@ async def test_a_stream_of_twenty_minutes_reaches_each_agent(
         gateways = {}
         for name in NAMES:
             model = stack.enter_context(fake_model([DONE], PatientModel))
-            services = with_agent(rt, tmp_path / "data", name, model)
+            services = with_agent(rt, tmp_path / "data", name, model, mode=mode)
             agents[name] = services.settings.agents[name].model_copy(update={"gateway": name})
             gateways[name] = services.settings.gateways["model"]
         settings = services.settings.model_copy(update={"agents": agents, "gateways": gateways})

@@ -311,6 +311,7 @@ def _run(order: dict[str, Any], files: list[int]) -> None:
             if order["module"] == CHECKER:
                 code = checker_process.main(order["args"])
             else:
+                sys.modules.pop(order["module"], None)  # as a new interpreter has it
                 runpy.run_module(order["module"], run_name="__main__", alter_sys=True)
                 code = 0
         except SystemExit as end:

@@ -46,9 +46,12 @@ class HeldDatabase(Database):
 
     @asynccontextmanager
     async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:
-        """Lend a connection in a transaction that waits before it commits."""
+        """Lend a connection in a transaction that waits before it commits, unless it only reads."""
         async with super().connection(wait) as conn, conn.transaction():
             yield conn
+            cursor = await conn.execute("SELECT pg_current_xact_id_if_assigned() IS NULL")
+            if (await cursor.fetchall())[0][0]:
+                return
             self.pid = conn.info.backend_pid
             self._done.set()
             await self._let_go.wait()

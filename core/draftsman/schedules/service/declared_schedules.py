@@ -36,7 +36,7 @@ class DeclaredSchedules:
         """Return the sweep of declared schedules."""
         return [
             Sweep(
-                name="declared-schedules",
+                name="declared_schedules",
                 description="creates, changes and pauses the schedules that job types declare",
                 run=self.apply,
             )

@@ -245,7 +245,9 @@ async def test_the_retry_of_a_follow_up_has_what_a_person_pushed_meanwhile(
     head = world.head(branch) or ""
     if name != "b.txt":
         assert (job.status, head) == (S.FAILED, pushed)
-        assert f"conflict with the work in {name}; retry with --fresh" in (job.last_error or "")
+        assert f"conflict with the work in {name}; to begin with theirs: draftsman" in (
+            job.last_error or ""
+        )
         return
     assert job.status is S.COMPLETED, job.last_error
     assert (job.result or {})["summary"] == "turn 3", "the agent's session"

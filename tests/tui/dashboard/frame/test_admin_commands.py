@@ -151,7 +151,7 @@ async def test_sweep_and_restore_report_results_and_errors(
         await seen.command("sweep floors")
         await seen.wait_for_toast("unknown sweep 'floors'; choose: decisions, expire, remind")
         await seen.command("sweep")
-        await seen.see("2  expire", "12  suspects")
+        await seen.see("2  expire", "12  rescue")
         await seen.type("2")
         await seen.wait_for_toast("Expire: changed 0 rows")
         await seen.command("restore")
