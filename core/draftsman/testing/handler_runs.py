@@ -18,7 +18,7 @@ from draftsman.handlers.context import RunContext, interrupt_by, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
-from draftsman.jobs.job import Mode, Source
+from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import AttachedFile, JobAttachment
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.outcome import (
@@ -59,21 +59,16 @@ DEFAULTS: Final[dict[str, Any]] = {
     "type": "test",
     "queue": "default",
     "invoker_id": PERSON,
-    "repo_owner": None,
-    "repo_name": None,
-    "ticket_title": None,
-    "ticket_text": None,
-    "agent": None,
+    "title": "test",
+    "request": None,
     "retry_of": None,
     "attempts": 0,
     "max_attempts": 3,
     "retry_count": 0,
     "max_retries": 3,
     "id": UUID(int=1),
-    "mode": Mode.FIX,
     "source": Source.API,
     "overrides": {},
-    "requested_skills": [],
     "tags": [],
     "created_at": datetime(2030, 1, 1, tzinfo=UTC),
 }
@@ -147,7 +142,7 @@ async def run_handler(
     approval, a `Deny`, a `RequestChanges`, or None to let the question expire. `lost_after` names
     steps after which the worker is lost once, after the step's effect and before its result is
     recorded. `parents` are the jobs that the job waited for, `attachments` its files, `jobs`
-    runs those that it spawns, and `columns` are further columns of the job, such as `ticket_text`.
+    runs those that it spawns, and `columns` are further columns of the job, such as `tags`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question without an entry

@@ -164,7 +164,7 @@ class MemoryApp:
                 clock=self.clock,
                 jobs=self,
                 type=job.type,
-                ticket_title=title,
+                title=title or job.type,
             )
         except AssertionError:
             raise

@@ -226,5 +226,5 @@ UPDATE draftsman.job_requests SET repo_host = %(host)s, repo_owner = 'acme', rep
     await worker.execute(change, other)  # the same again
     async with refused(CHANGE, "has a repository, which cannot change"):
         await worker.execute(change, other | {"name": "shop"})
-    assert (await known.read_model.job(found.number)).repo == "acme/pay"
-    assert (await known.read_model.job(named.number)).repo == "acme/shop"
+    assert (await known.read_model.job(found.number)).agent_request.repo == "acme/pay"
+    assert (await known.read_model.job(named.number)).agent_request.repo == "acme/shop"

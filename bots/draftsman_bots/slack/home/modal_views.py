@@ -199,7 +199,7 @@ def _refresh() -> Block:
 
 def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
     state = "paused" if job.shown_as_paused else str(job.status).replace("_", " ")
-    title = bold(job.ticket_title or job.type, 120)
+    title = bold(job.title, 120)
     block = section(f"{STATUSES[job.status].emoji_code} *D-{job.number}* {title}")
     block["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
     if job.status in RETRYABLE and Verb.RETRY in allowed:

@@ -303,7 +303,7 @@ class JobScreen(BaseScreen):
         is_card = self.size.height >= CARD_ROWS
         header.set_class(is_card, "card")
         rows = [] if snapshot is None else head(snapshot, now, max(20, self.size.width - 6))
-        title = "" if snapshot is None else snapshot.job.ticket_title or snapshot.job.type
+        title = "" if snapshot is None else snapshot.job.title
         header.border_title = Text(one_line(title)) if is_card else None
         header.show(rows)
         self._draw_chart()
@@ -370,7 +370,7 @@ class JobScreen(BaseScreen):
         if self._match is not None:
             title.append(self._match)
         if job is not None and self.size.height < CARD_ROWS:
-            title.append(job.ticket_title or job.type)
+            title.append(job.title)
         self.query_one(Title).show(*title, read_only=self.read_only)
 
 
