@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from draftsman.database.database import Connection, Database
-from draftsman.errors import CommandHint, InvalidParameters, NotFound
+from draftsman.errors import CommandHint, UndescribedType
 from draftsman.job_types.published import store
 from draftsman.job_types.published.description import PublishedType, TypeDescription
 from draftsman.json_schemas.checker import SchemaChecker
@@ -54,14 +54,15 @@ class PublishedTypes:
         return {name: type for name in names if (type := known[name]) is not None}
 
     async def get(self, name: str) -> PublishedType:
-        """Return a type; raises NotFound with near names."""
+        """Return a type; raises UndescribedType with near names."""
         found = (await self.of([name])).get(name)
         if found is None:
-            names = [type.name for type in await self.all()]
-            near = get_close_matches(name, names, 3)
+            near = get_close_matches(name, [type.name for type in await self.all()], 3)
             tail = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise NotFound(
-                f"nobody has described the type {name[:100]!r}{tail}", hint=CommandHint("types")
+            raise UndescribedType(
+                f"nobody has described the type {name[:100]!r}{tail}",
+                near=tuple(near),
+                hint=CommandHint("types"),
             )
         return found
 
@@ -78,14 +79,10 @@ class PublishedTypes:
             several = {**shared, "type": "array", "items": schema}
             if await self._schemas.problem(several, payloads) is None:
                 return
-            schema |= shared
         for payload in payloads:
-            if (problem := await self._schemas.problem(schema, payload)) is not None:
-                raise InvalidParameters(f"payload of {type.name}: {problem}")
-
-    async def problems(self, type: TypeDescription, payload: Mapping[str, Any]) -> dict[str, str]:
-        """Return the problem of each parameter whose value its own schema refuses."""
-        return await self._schemas.problems(type.parameters, payload)
+            await self._schemas.check_parameters(
+                type.parameters, payload, f"payload of {type.name}"
+            )
 
 
 async def publish(conn: Connection, types: Sequence[TypeDescription]) -> None:
