@@ -9,12 +9,19 @@ from typing import Any, Final
 
 from draftsman.database.database import Connection, Database
 from draftsman.errors import CommandHint, InvalidParameters, NotFound
+from draftsman.ids import job_name
 from draftsman.job_types.published import store
-from draftsman.job_types.published.description import PublishedType, TypeDescription
+from draftsman.job_types.published.description import (
+    PublishedType,
+    TypeDescription,
+    WaitingJobs,
+)
 from draftsman.json_schemas.checker import SchemaChecker
 
 AGE: Final = 1.0
 """Seconds for which descriptions are kept."""
+MAX_CHECKED: Final = 500
+"""Maximum number of waiting jobs of a type that are checked."""
 
 
 class PublishedTypes:
@@ -65,23 +72,41 @@ class PublishedTypes:
             )
         return found
 
-    async def older_jobs(self, type: PublishedType) -> int:
-        """Return the number of jobs that wait, and were submitted with other parameters."""
+    async def waiting_jobs(self, type: PublishedType) -> WaitingJobs:
+        """Check the payloads of the first jobs that wait."""
         async with self._db.connection() as conn:
-            return await store.older_jobs(conn, type)
+            waiting = await store.waiting_payloads(conn, type, MAX_CHECKED + 1)
+        checked = waiting[:MAX_CHECKED]
+        read_as_is = [
+            job for job in checked if not type.migrates or job.version >= type.payload_version
+        ]
+        problems = await self._problems(type, [job.payload for job in read_as_is])
+        unfit = {
+            job_name(job.number): problem
+            for job, problem in zip(read_as_is, problems, strict=True)
+            if problem is not None
+        }
+        migrated = len(checked) - len(read_as_is)
+        return WaitingJobs(len(checked), migrated, unfit, len(waiting) > MAX_CHECKED)
 
     async def check(self, type: TypeDescription, payloads: Sequence[Mapping[str, Any]]) -> None:
         """Raise InvalidParameters for a payload that does not match the parameters of its type."""
+        for problem in await self._problems(type, payloads):
+            if problem is not None:
+                raise InvalidParameters(f"payload of {type.name}: {problem}")
+
+    async def _problems(
+        self, type: TypeDescription, payloads: Sequence[Mapping[str, Any]]
+    ) -> list[str | None]:
+        """Return why each payload does not match the parameters of its type; None if it does."""
         schema = {"type": "object", **type.parameters}
         if len(payloads) > 1:
             shared = {key: schema.pop(key) for key in ("$defs",) if key in schema}
             several = {**shared, "type": "array", "items": schema}
             if await self._schemas.problem(several, payloads) is None:
-                return
+                return [None] * len(payloads)
             schema |= shared
-        for payload in payloads:
-            if (problem := await self._schemas.problem(schema, payload)) is not None:
-                raise InvalidParameters(f"payload of {type.name}: {problem}")
+        return [await self._schemas.problem(schema, payload) for payload in payloads]
 
     async def problems(self, type: TypeDescription, payload: Mapping[str, Any]) -> dict[str, str]:
         """Return the problem of each parameter whose value its own schema refuses."""
