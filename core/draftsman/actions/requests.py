@@ -11,7 +11,7 @@ from draftsman.errors import Refused
 from draftsman.ids import job_name
 from draftsman.jobs.fits import REVISABLE
 from draftsman.jobs.job import AGENT_TYPE, Condition, Status
-from draftsman.jobs.requests.changes import FIELD
+from draftsman.jobs.requests.uncommitted_changes import FIELD
 from draftsman.people.policy import Verb
 from draftsman.text import humanize
 

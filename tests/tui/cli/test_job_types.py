@@ -82,12 +82,12 @@ async def test_a_type_is_shown_with_its_parameters_limits_and_waiting_jobs(
     async with registered(rt, replace(WEEKLY, parameters=changed)):
         result = await cli("types", "report:weekly")
         assert "1 waiting job does not fit these parameters, and will fail when run:" in result.err
-        assert "  D-1: at ['week']: 1 is not of type 'string'" in result.err
+        assert "  D-1: week: must be text, not 1" in result.err
         document = (await cli("types", "report:weekly", "--json")).json
     assert document["waiting_jobs"] == {
         "checked": 1,
         "migrated": 0,
-        "unfit": {"D-1": "at ['week']: 1 is not of type 'string'"},
+        "unfit": {"D-1": "week: must be text, not 1"},
         "has_more": False,
     }
     migrating = replace(WEEKLY, parameters=changed, payload_version=2, migrates=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from draftsman.formats.value_problems import IS_REQUIRED, keyword_problem, unknown_key
 from draftsman.version import installed
 
 MODERN: Final = "2026-07-28"
@@ -256,49 +257,51 @@ class McpServer:
         self._send({"jsonrpc": "2.0"} | message)
 
 
-def check_arguments(schema: dict[str, Any], value: Any, name: str = "arguments") -> str | None:
+def check_arguments(schema: dict[str, Any], value: Any, *path: str) -> str | None:
     """Return the problem of a value on a line; None if it matches.
 
     Knows only the keywords of the tools of this server.
     """
-    kind: str = schema["type"]
-    if isinstance(value, bool) or not isinstance(value, KINDS[kind]):
-        return f"{name} must be of the type {kind}"
+    refused = next(_refused(schema, value), None)
+    if refused is not None:
+        name = ".".join(path) or "arguments"
+        return f"{name}: {keyword_problem(refused, schema[refused], value)}"
     match value:
-        case str():
-            least = schema.get("minLength", 0)
-            most = schema["maxLength"]
-            if "enum" in schema and value not in schema["enum"]:
-                return f"{name} must be one of {', '.join(schema['enum'])}"
-            if not least <= len(value) <= most:
-                return f"{name} must have {least} to {most:,} characters"
-        case int():
-            if not schema["minimum"] <= value <= schema["maximum"]:
-                return f"{name} must be from {schema['minimum']} to {schema['maximum']}"
         case list():
-            if len(value) > schema["maxItems"]:
-                return f"{name} may have at most {schema['maxItems']} items"
-            item_schema = schema["items"]
-            problems = (
-                check_arguments(item_schema, item, f"{name}[{n}]") for n, item in enumerate(value)
-            )
-            return next(filter(None, problems), None)
+            parts = [(str(index), schema["items"], item) for index, item in enumerate(value)]
         case dict() if "properties" in schema:
-            return _check_properties(schema, value)
-    return None
+            properties = schema["properties"]
+            for key in schema.get("required", ()):
+                if key not in value:
+                    return f"{key}: {IS_REQUIRED}"
+            for key in value:
+                if key not in properties:
+                    return f"{key[:100]}: {unknown_key(list(properties))}"
+            parts = [(key, properties[key], item) for key, item in value.items()]
+        case _:
+            parts = []
+    problems = (check_arguments(inner, item, *path, name) for name, inner, item in parts)
+    return next(filter(None, problems), None)
 
 
-def _check_properties(schema: dict[str, Any], value: dict[str, Any]) -> str | None:
-    properties = schema["properties"]
-    for key in schema.get("required", ()):
-        if key not in value:
-            return f"{key} is required"
-    for key, item in value.items():
-        if key not in properties:
-            return f"unknown argument {key[:100]!r}; known: {', '.join(properties)}"
-        if (problem := check_arguments(properties[key], item, key)) is not None:
-            return problem
-    return None
+def _refused(schema: dict[str, Any], value: Any) -> Iterator[str]:
+    """Yield the keywords that refuse a value, without its parts."""
+    if isinstance(value, bool) or not isinstance(value, KINDS[schema["type"]]):
+        yield "type"
+    elif isinstance(value, str):
+        if value not in schema.get("enum", [value]):
+            yield "enum"
+        if len(value) < schema.get("minLength", 0):
+            yield "minLength"
+        if len(value) > schema["maxLength"]:
+            yield "maxLength"
+    elif isinstance(value, int):
+        if value < schema["minimum"]:
+            yield "minimum"
+        if value > schema["maximum"]:
+            yield "maximum"
+    elif isinstance(value, list) and len(value) > schema["maxItems"]:
+        yield "maxItems"
 
 
 def parse_message(line: bytes) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from draftsman.database.database import Connection, Database
-from draftsman.errors import CommandHint, InvalidParameters, NotFound
+from draftsman.errors import CommandHint, UndescribedType
 from draftsman.ids import job_name
 from draftsman.job_types.published import store
 from draftsman.job_types.published.description import (
@@ -61,14 +61,15 @@ class PublishedTypes:
         return {name: type for name in names if (type := known[name]) is not None}
 
     async def get(self, name: str) -> PublishedType:
-        """Return a type; raises NotFound with near names."""
+        """Return a type; raises UndescribedType with near names."""
         found = (await self.of([name])).get(name)
         if found is None:
-            names = [type.name for type in await self.all()]
-            near = get_close_matches(name, names, 3)
+            near = get_close_matches(name, [type.name for type in await self.all()], 3)
             tail = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise NotFound(
-                f"nobody has described the type {name[:100]!r}{tail}", hint=CommandHint("types")
+            raise UndescribedType(
+                f"nobody has described the type {name[:100]!r}{tail}",
+                near=tuple(near),
+                hint=CommandHint("types"),
             )
         return found
 
@@ -80,37 +81,34 @@ class PublishedTypes:
         read_as_is = [
             job for job in checked if not type.migrates or job.version >= type.payload_version
         ]
-        problems = await self._problems(type, [job.payload for job in read_as_is])
-        unfit = {
-            job_name(job.number): problem
-            for job, problem in zip(read_as_is, problems, strict=True)
-            if problem is not None
-        }
+        unfit = {}
+        if not await self._match(type, [job.payload for job in read_as_is]):
+            schema = _schema(type)
+            for job in read_as_is:
+                if (problem := await self._schemas.problem(schema, job.payload)) is not None:
+                    unfit[job_name(job.number)] = problem
         migrated = len(checked) - len(read_as_is)
         return WaitingJobs(len(checked), migrated, unfit, len(waiting) > MAX_CHECKED)
 
     async def check(self, type: TypeDescription, payloads: Sequence[Mapping[str, Any]]) -> None:
         """Raise InvalidParameters for a payload that does not match the parameters of its type."""
-        for problem in await self._problems(type, payloads):
-            if problem is not None:
-                raise InvalidParameters(f"payload of {type.name}: {problem}")
+        if len(payloads) > 1 and await self._match(type, payloads):
+            return
+        for payload in payloads:
+            await self._schemas.check_parameters(
+                type.parameters, payload, f"payload of {type.name}"
+            )
 
-    async def _problems(
-        self, type: TypeDescription, payloads: Sequence[Mapping[str, Any]]
-    ) -> list[str | None]:
-        """Return why each payload does not match the parameters of its type; None if it does."""
-        schema = {"type": "object", **type.parameters}
-        if len(payloads) > 1:
-            shared = {key: schema.pop(key) for key in ("$defs",) if key in schema}
-            several = {**shared, "type": "array", "items": schema}
-            if await self._schemas.problem(several, payloads) is None:
-                return [None] * len(payloads)
-            schema |= shared
-        return [await self._schemas.problem(schema, payload) for payload in payloads]
+    async def _match(self, type: TypeDescription, payloads: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether all payloads match, by a single check."""
+        schema = _schema(type)
+        shared = {key: schema.pop(key) for key in ("$defs",) if key in schema}
+        several = {**shared, "type": "array", "items": schema}
+        return await self._schemas.problem(several, payloads) is None
 
-    async def problems(self, type: TypeDescription, payload: Mapping[str, Any]) -> dict[str, str]:
-        """Return the problem of each parameter whose value its own schema refuses."""
-        return await self._schemas.problems(type.parameters, payload)
+
+def _schema(type: TypeDescription) -> dict[str, Any]:
+    return {"type": "object", **type.parameters}
 
 
 async def publish(conn: Connection, types: Sequence[TypeDescription]) -> None:

@@ -272,7 +272,10 @@ async def test_described_types_are_listed_and_submitted(client: Client, rt: Runt
         described = await client.call("list_job_types", type="report:weekly")
         assert described["structuredContent"]["payload"] == schema
         wrong = await client.call("submit_job", type="report:weekly", payload={"week": "x"})
-        assert (wrong["isError"], "'x' is not of type" in wrong["content"][0]["text"]) == (
+        assert (
+            wrong["isError"],
+            "week: must be a whole number, not 'x'" in wrong["content"][0]["text"],
+        ) == (
             True,
             True,
         )
@@ -283,17 +286,29 @@ async def test_described_types_are_listed_and_submitted(client: Client, rt: Runt
 
 
 INVALID: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("ask_human", {}, "question is required"),
-    ("ask_human", {"question": ""}, "question must have 1 to 3,000 characters"),
-    ("ask_human", {"question": 7}, "question must be of the type string"),
-    ("ask_human", {"question": "x", "wait_seconds": True}, "must be of the type integer"),
-    ("ask_human", {"question": "x", "wait_seconds": 9e9}, "must be of the type integer"),
-    ("ask_human", {"question": "x", "wait_seconds": 99999}, "must be from 0 to 3600"),
-    ("ask_human", {"question": "x", "choices": ["a"] * 51}, "at most 50 items"),
-    ("ask_human", {"question": "x", "choices": [1]}, "choices[0] must be of the type string"),
+    ("ask_human", {}, "question: is required"),
+    ("ask_human", {"question": ""}, "question: must not be empty"),
+    ("ask_human", {"question": 7}, "question: must be text, not 7"),
+    (
+        "ask_human",
+        {"question": "x", "wait_seconds": True},
+        "wait_seconds: must be a whole number, not true",
+    ),
+    (
+        "ask_human",
+        {"question": "x", "wait_seconds": 9e9},
+        "must be a whole number, not 9000000000.0",
+    ),
+    ("ask_human", {"question": "x", "wait_seconds": 99999}, "must be at most 3600, not 99999"),
+    (
+        "ask_human",
+        {"question": "x", "choices": ["a"] * 51},
+        "choices: must have at most 50 entries",
+    ),
+    ("ask_human", {"question": "x", "choices": [1]}, "choices.0: must be text, not 1"),
     ("ask_human", {"question": "x", "choices": ["a", "A"]}, "two choices have the same value"),
-    ("ask_human", {"question": "x", "token": 1}, "unknown argument 'token'"),
-    ("submit_job", {"mode": "rm"}, "mode must be one of fix, investigate"),
+    ("ask_human", {"question": "x", "token": 1}, "token: unknown key; allowed: question, "),
+    ("submit_job", {"mode": "rm"}, "mode: must be fix or investigate, not 'rm'"),
 )
 
 
