@@ -44,6 +44,10 @@ FIELDS: Final = frozenset(
     | {field.name for model in MODELS for field in fields(model) if field.metadata == OPTIONAL}
     | {"repo", "ticket", "ticket_title", "requested_skills", "diff", "sandbox", "pull_request"}
 )
+EVENTS: Final = {
+    *("event feed", "events of kinds", "common events", "table events", "list events"),
+}
+"""Lists that name jobs by their number alone."""
 WORDS: Final = re.compile(
     r"\b(mode|repo|repository|ticket|skills?|agents?|diff|branch|sandbox|pull requests?)\b", re.I
 )
@@ -134,3 +138,15 @@ async def test_a_handler_has_no_attribute_of_a_request() -> None:
 
     ran = await run_handler(handler, type=TYPE, title=TITLE)
     assert ran.outcome == Done({"title": TITLE})
+
+
+async def test_each_list_of_jobs_names_them_by_their_title(rt: Runtime, make: Factory) -> None:
+    await _jobs(rt, make)
+    named: set[str] = set()
+    titled: set[str] = set()
+    for name, read in READS.items():
+        text = str(as_data(await read(rt, make.owner)))
+        named |= {name} if re.search(r"D-\d|'(number|job)': \d", text) else set()
+        titled |= {name} if TITLE in text else set()
+    assert named - titled == EVENTS
+    assert {"table jobs", "list jobs", "table inbox", "questions", "order of queues"} <= titled

@@ -50,14 +50,14 @@ ELSEWHERE: Final = (
     "git git.git_version version",
     "git git.init init",
     "git open_branches.with_earlier_work",
-    "git requested_changes.",
+    "git uncommitted_base.",
     "git uncommitted.",
     "git workspace.Workspace.undo_changes",
     "files codec.parse parse_line",
     "files gateway.",
     "files http_transport.",
     "files lfs_transfer._Server.",
-    "files requested_changes.",
+    "files uncommitted_base.",
 )
 """Points of an agent that cannot be frozen and of a guard that is stopped (test_guard.py), of
 containers (soak_container.py), of repositories behind a URL (test_remote.py, test_lfs.py), of large

@@ -34,12 +34,12 @@ from draftsman.agent_runs.protocol.agent_messages import ResultMessage
 from draftsman.agent_runs.protocol.codec import encode
 from draftsman.agent_runs.protocol.protocol import StartMessage
 from draftsman.agent_runs.protocol.start_message import build_start_message, run_parameters
-from draftsman.agent_runs.requested_changes import commit_changes
 from draftsman.agent_runs.session.agent_gateway import open_gateway
 from draftsman.agent_runs.session.agent_session import AgentSession
 from draftsman.agent_runs.session.run_socket import serve_run_socket, socket_folder
 from draftsman.agent_runs.session.saved_work import SavedWork
 from draftsman.agent_runs.session.usage_meter import UsageMeter
+from draftsman.agent_runs.uncommitted_base import commit_changes
 from draftsman.agent_runs.validation.fresh_clone import run_setup
 from draftsman.agent_runs.written_attachments import write_attachments
 from draftsman.costs import budgets

@@ -11,7 +11,7 @@ from draftsman.agent_runs.changes.user_repository import UserRepository
 from draftsman.agent_runs.clones.git import config_variables
 from draftsman.agent_runs.policies.repo_policy import SECRETS, SIZES, RepoPolicy, finding_lines
 from draftsman.errors import DraftsmanError, Refused, UsageError
-from draftsman.jobs.requests.changes import MAX_PATCH, RequestedChanges, too_large
+from draftsman.jobs.requests.uncommitted_changes import MAX_PATCH, UncommittedChanges, too_large
 from draftsman.settings.policies import PolicySettings
 
 MAX_SIZE = 4 * MAX_PATCH
@@ -36,7 +36,7 @@ def uncommitted_files(folder: str) -> list[str]:
     return files
 
 
-def take_changes(folder: str, policy: PolicySettings) -> RequestedChanges | None:
+def take_changes(folder: str, policy: PolicySettings) -> UncommittedChanges | None:
     """Return the uncommitted changes of a working tree as a patch; None without any.
 
     New files that git ignores are left out. Raises UsageError for a folder without a working tree
@@ -69,7 +69,7 @@ def take_changes(folder: str, policy: PolicySettings) -> RequestedChanges | None
     if not patch:
         return None
     check_changes(patch, RepoPolicy(policy))
-    return RequestedChanges(base, patch, names.count(b"\0"))
+    return UncommittedChanges(base, patch, names.count(b"\0"))
 
 
 def check_changes(patch: bytes, policy: RepoPolicy) -> None:

@@ -15,7 +15,7 @@ from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.agent_runs.uncommitted import take_changes
 from draftsman.handlers import registry
 from draftsman.jobs.job import Job, Status
-from draftsman.jobs.requests.changes import FIELD
+from draftsman.jobs.requests.uncommitted_changes import FIELD
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse

@@ -29,6 +29,7 @@ class DashboardPilot:
     def __init__(self, pilot: Pilot[Any], app: Dashboard) -> None:
         self.pilot = pilot
         self.app = app
+        self._before_keys = ""
 
     @property
     def lines(self) -> list[str]:
@@ -69,6 +70,7 @@ class DashboardPilot:
         return screen.diff_pane.view.text if screen.diff_pane.display else screen.item_list.text
 
     async def press(self, *keys: str) -> None:
+        self._before_keys = self.text
         await self.pilot.press(*keys)
 
     async def type(self, text: str) -> None:
@@ -103,6 +105,9 @@ class DashboardPilot:
 
     async def see(self, *words: str) -> None:
         """Wait until the screen contains all the texts."""
+        assert not self._before_keys or not all(w in self._before_keys for w in words), (
+            f"{words} were on the screen before the keys were pressed: wait for what they change"
+        )
 
         def contained() -> bool:
             text = self.text
@@ -139,6 +144,7 @@ class DashboardPilot:
                 raise self.app._exception
             return bool(condition())
 
+        self._before_keys = ""
         try:
             await until(holds, f"{description}")
         except AssertionError as error:

@@ -326,6 +326,7 @@ async def test_approval_without_a_diff_shows_a_notice(
     async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"D-{job}/2", f"D-{empty}/1")
         await seen.press("a")
+        await seen.dialog("ApprovalDialog")
         await seen.see(f"D-{job}/2")
         await seen.press("escape", "down", "a")
         await seen.see(f"D-{empty}/1", "no changes so far")

@@ -228,7 +228,7 @@ async def test_table_shows_that_it_is_loading() -> None:
 async def test_invalid_command_stays_for_editing() -> None:
     async with shown() as seen:
         for typed, error in (
-            ("save my failures", "my failures"),
+            ("save my failures", "invalid view name 'my failures'"),
             ("theme pink", "unknown theme 'pink'"),
             ("sort nonsense", "cannot sort by column 'nonsense'"),
             ("D-0", "'D-0' is not a job"),

@@ -16,9 +16,9 @@ async def test_worker_has_the_same_name_in_every_table_and_dialog(
     name = worker_name(worker)
     work = await make.running()
     async with open_dashboard(rt, owner, view="workers", size=(140, 30)) as seen:
-        for view in ("workers", "runs", "events"):
+        for view in ("runs", "events", "workers"):
             await seen.command(view)
-            await seen.see(view, name)
+            await seen.see(f" {view} · ", name)
             assert str(worker) not in seen.text
             assert "far:4711" not in seen.text
         await seen.command("jobs")

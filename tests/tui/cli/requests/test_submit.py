@@ -12,9 +12,9 @@ import pytest
 from draftsman.errors import UsageError
 from draftsman.ids import new_id
 from draftsman.jobs.job import Status
-from draftsman.jobs.requests.changes import FIELD, RequestedChanges
 from draftsman.jobs.requests.service.request_checks import check_configured
 from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.uncommitted_changes import FIELD, UncommittedChanges
 from draftsman.jobs.runs.outcome import Done
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import Repo
@@ -419,7 +419,7 @@ async def test_uncommitted_changes_are_named_or_taken_along(
     document = (await cli(*command, "--with-changes", "--json")).json
     assert document["uncommitted"] == files | {"taken": True}
     job = await rt.read_model.job(document["number"])
-    changes = RequestedChanges.of(job.payload)
+    changes = UncommittedChanges.of(job.payload)
     assert changes is not None
     assert changes.files == 2
     shown = (await cli("show", job.name)).out

@@ -93,6 +93,7 @@ async def test_queue_is_paused_and_resumed(rt: Runtime, make: Factory, people: P
         await seen.command("pause type:report model is down")
         await seen.wait_for_toast("Type 'report' in the queue 'pay' paused")
         await seen.command("jobs")
+        await seen.rows("D-1")
         await seen.see("paused")
         await seen.command("queues")
         await seen.press("U")

@@ -235,7 +235,7 @@ async def test_log_follows_its_end_until_scrolled_up(
         await seen.press("enter")
         await seen.see("/line 7 · 11 of 11", "line 79", "line 80", "n next-match")
         await seen.press("n")
-        await seen.see("1 of 11", "▸ line 7")
+        await seen.see(" 1 of 11", "▸ line 7")
         await seen.press("N", "N")
         await seen.see("10 of 11", "▸ line 78")
         await seen.press("ctrl+u")
@@ -267,7 +267,7 @@ async def test_new_events_are_shown_and_the_cursor_stays(
     work = await make.asked()
     async with open_dashboard(rt, owner) as seen:
         await seen.job(work.name, "1")
-        await seen.see("needs_input")
+        await seen.read("needs_input")
         await seen.press("up")
         here = screen(seen).selected_key
         await seen.see("timeline · f: follow")

@@ -100,7 +100,7 @@ async def test_jobs_that_need_attention_are_first_until_they_are_sorted(
         await seen.press("minus")
         await seen.rows(*(f"group:{label}" for label in LABELS))
         await seen.command("filter status:waiting")
-        await seen.see("needs a person · 2")
+        await seen.see("/status:waiting", "needs a person · 2")
 
 
 def test_each_status_has_a_group() -> None:

@@ -29,7 +29,8 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
 ) -> None:
     async with open_dashboard(rt, owner) as seen:
         for nth, view in enumerate(VIEWS.values(), 1):
-            await (seen.press(str(nth % 10)) if nth <= 10 else seen.command(view.name))
+            if nth > 1:  # the first is open
+                await (seen.press(str(nth % 10)) if nth <= 10 else seen.command(view.name))
             await seen.see(f"{view.name} · 0", view.empty_text(supervised=False)[:70])
             if view.needs_worker:
                 assert view.empty_text(supervised=True).endswith(". The worker is starting")
@@ -181,7 +182,7 @@ async def test_inbox_shows_an_identical_question_of_several_people_once(
         )
         await seen.rows("D-1/1")
         await seen.command("filter by:erin")
-        await seen.see("by:erin")
+        await seen.see("/by:erin")
         await seen.rows("D-1/1")
         await seen.command("filter by:carol")
         await seen.rows()

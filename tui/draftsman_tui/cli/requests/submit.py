@@ -12,8 +12,8 @@ from draftsman.actions import requests as actions
 from draftsman.errors import UsageError
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL
-from draftsman.jobs.requests.changes import FIELD, named
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
+from draftsman.jobs.requests.uncommitted_changes import FIELD, named
 from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait

@@ -11,7 +11,7 @@ from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Job, Status
-from draftsman.jobs.requests.changes import FIELD as CHANGES
+from draftsman.jobs.requests.uncommitted_changes import FIELD as CHANGES
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning
 from draftsman.text import is_link

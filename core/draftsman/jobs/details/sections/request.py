@@ -19,7 +19,7 @@ from draftsman.jobs.details.sections.section import (
 )
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.requests.attachments import JobAttachment
-from draftsman.jobs.requests.changes import FIELD as CHANGES
+from draftsman.jobs.requests.uncommitted_changes import FIELD as CHANGES
 from draftsman.jobs.status_display import Meaning
 from draftsman.value_format import fields
 

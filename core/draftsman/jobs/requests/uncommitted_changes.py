@@ -23,7 +23,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 @dataclass(frozen=True, slots=True)
-class RequestedChanges:
+class UncommittedChanges:
     """A patch of git on a commit."""
 
     base: str

@@ -17,7 +17,7 @@ from draftsman.agent_runs.policy_check import current_policy
 from draftsman.agent_runs.uncommitted import ChangesRefused, check_changes
 from draftsman.errors import Failure
 from draftsman.forges.untrusted_text import line
-from draftsman.jobs.requests.changes import RequestedChanges
+from draftsman.jobs.requests.uncommitted_changes import UncommittedChanges
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.quota import LIMIT_PREFIX
 
@@ -34,7 +34,7 @@ async def commit_changes(plan: IterationPlan) -> ChangesCommit | None:
     if plan.followed is not None:
         return None
     try:
-        changes = RequestedChanges.of(run.job.payload)
+        changes = UncommittedChanges.of(run.job.payload)
     except ValueError as error:
         raise _failure(str(error)) from None
     if changes is None:
@@ -63,7 +63,7 @@ async def commit_changes(plan: IterationPlan) -> ChangesCommit | None:
 
 
 async def _new_commit(
-    plan: IterationPlan, mirror: Path, tree: str, changes: RequestedChanges
+    plan: IterationPlan, mirror: Path, tree: str, changes: UncommittedChanges
 ) -> str:
     """Return the content of a new commit, which is signed as that of the work."""
     run = plan.run
@@ -80,7 +80,7 @@ async def _new_commit(
     return content.decode("utf-8", "surrogateescape")
 
 
-async def _apply(mirror: Path, changes: RequestedChanges) -> str:
+async def _apply(mirror: Path, changes: UncommittedChanges) -> str:
     """Return the tree of the base with the changes; raises Failure."""
     with tempfile.TemporaryDirectory(dir=mirror) as folder:
         env: dict[str, Any] = {"GIT_DIR": str(mirror), "GIT_INDEX_FILE": str(Path(folder, "index"))}

@@ -15,8 +15,8 @@ from draftsman.agent_runs.changes.patch_files import patch_files
 from draftsman.agent_runs.uncommitted import MAX_SIZE, take_changes, uncommitted_files
 from draftsman.errors import Refused, UsageError
 from draftsman.jobs.job import Status
-from draftsman.jobs.requests.changes import FIELD, MAX_STORED, RequestedChanges, named
 from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.uncommitted_changes import FIELD, MAX_STORED, UncommittedChanges, named
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
@@ -69,7 +69,7 @@ def test_changes_are_taken_without_traces_in_the_repository(tmp_path: Path) -> N
     changes = take_changes(str(repo), POLICY)
     assert changes is not None
     assert (changes.base, changes.files) == (git("rev-parse", "HEAD", cwd=repo), 9)
-    assert RequestedChanges.of({FIELD: changes.stored}) == changes
+    assert UncommittedChanges.of({FIELD: changes.stored}) == changes
     assert b"not taken" not in changes.patch
     assert sorted(path for path in (repo / ".git").rglob("*") if path.is_file()) == before
     assert git("ls-files", "--stage", cwd=repo) == index
