@@ -94,12 +94,16 @@ _KINDS: Final[Mapping[str, type[Shown]]] = {
 def shown_values(result: Mapping[str, Any]) -> dict[str, Shown]:
     """Return the values of a stored result that are shown as what they are, by their fields.
 
-    The field of a result that is such a value itself is "". Data that is only similar is none.
+    Texts come first, then tables, links and pictures: the database does not keep the order of
+    fields. The field of a result that is such a value itself is "". Data that is only similar is
+    none.
     """
     if (whole := _parsed(result)) is not None:
         return {"": whole}
-    values = {name: _parsed(value) for name, value in result.items()}
-    return {name: value for name, value in values.items() if value is not None}
+    values = ((name, _parsed(value)) for name, value in result.items())
+    shown = [(name, value) for name, value in values if value is not None]
+    kinds = [*_KINDS.values()]
+    return dict(sorted(shown, key=lambda item: kinds.index(type(item[1]))))
 
 
 def stored_values(result: Mapping[str, Any]) -> dict[str, Any]:

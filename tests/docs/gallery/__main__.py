@@ -76,7 +76,7 @@ async def inbox(seen: DashboardPilot, keep: Keep) -> None:
 async def job(seen: DashboardPilot, keep: Keep, name: str) -> None:
     """Show each tab of a job."""
     await seen.job(name)
-    tabs = ("timeline", "ticket", "log", "diff", "questions")
+    tabs = ("timeline", "request", "log", "diff", "questions")
     for nth, tab in enumerate(tabs, 1):
         await seen.press(str(nth))
         await seen.see(f"· {tab}")
