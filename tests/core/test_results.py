@@ -106,7 +106,7 @@ def test_sizes_are_bounded_and_the_rest_is_named() -> None:
     long = Table(["n" * 500, *["x"] * 99], [["a\nb" * 500, *[0] * 99]] * 1000)
     result = as_data({"long": long, "text": Markdown("word " * 10_000)})
     for room, rows, most in ((MESSAGE, 20, 9000), (DETAILS, 200, 60_000)):
-        _, table, _, text, notice = shown_result(result, "D-7", FULL, room)
+        _, text, notice, _, table = shown_result(result, "D-7", FULL, room)
         assert (len(table.rows), table.total, len(table.columns)) == (rows, 1000, 20)  # type: ignore[union-attr]
         assert MAX_CELL - 2 < len(table.rows[0][0]) <= MAX_CELL  # type: ignore[union-attr]
         assert isinstance(text, Paragraph)

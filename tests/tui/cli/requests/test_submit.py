@@ -305,7 +305,7 @@ async def test_a_built_in_type_takes_its_payload_from_anywhere(
         arguments = ["--type", "http_request", "--payload", source, "--json"]
         submitted = await cli("submit", *arguments, stdin=text)
         job = await rt.read_model.job(submitted.json["number"])
-        assert (job.type, job.payload, job.agent_request.agent) == ("http_request", PAYLOAD, None)
+        assert (job.type, job.payload, job.request) == ("http_request", PAYLOAD, None)
         assert (job.max_attempts, job.max_retries) == (5, 3)
 
 
