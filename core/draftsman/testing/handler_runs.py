@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,6 +19,7 @@ from draftsman.handlers.context import RunContext, interrupt_by, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
+from draftsman.job_types.secret_name import given_secrets
 from draftsman.jobs.job import Mode, Source
 from draftsman.jobs.requests.attachments import AttachedFile, JobAttachment
 from draftsman.jobs.reserved_names import Owner
@@ -139,6 +141,7 @@ async def run_handler(
     parents: Sequence[Parent] = (),
     attachments: Sequence[AttachedFile] = (),
     jobs: SpawnedJobs | None = None,
+    secrets: Mapping[str, str] | None = None,
     **columns: Any,
 ) -> HandlerResult:
     """Run a handler until it returns an outcome, replaying it after each answer and each sleep.
@@ -147,13 +150,15 @@ async def run_handler(
     approval, a `Deny`, a `RequestChanges`, or None to let the question expire. `lost_after` names
     steps after which the worker is lost once, after the step's effect and before its result is
     recorded. `parents` are the jobs that the job waited for, `attachments` its files, `jobs`
-    runs those that it spawns, and `columns` are further columns of the job, such as `ticket_text`.
+    runs those that it spawns, `secrets` are those of its worker, and `columns` are further columns
+    of the job, such as `ticket_text`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question without an entry
     in `answers`, and for a handler that returns after it has paused.
     """
-    async with SchemaChecker() as schemas:
+    async with SchemaChecker() as schemas, AsyncExitStack() as stack:
+        stack.enter_context(given_secrets(secrets))
         used = settings or Settings()
         memory = Memory(
             answers or {},

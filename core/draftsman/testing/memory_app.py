@@ -60,11 +60,13 @@ class MemoryJob:
 class MemoryApp:
     """The jobs of a test, in memory: `submit` of a declared type adds one, `drain` runs them.
 
-    `answers` maps the key of a question to its answer, as for `run_handler`. Jobs with a `delay` or
-    `run_at` wait until `advance` has moved the clock.
+    `answers` maps the key of a question to its answer, as for `run_handler`, and `secrets` the name
+    of a secret to its value. Jobs with a `delay` or `run_at` wait until `advance` has moved the
+    clock.
     """
 
     answers: dict[str, str | bool | Deny | None] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
     jobs: list[MemoryJob] = field(default_factory=list)
     """All jobs, in the order of their submission."""
@@ -163,6 +165,7 @@ class MemoryApp:
                 answers=self.answers,
                 clock=self.clock,
                 jobs=self,
+                secrets=self.secrets,
                 type=job.type,
                 ticket_title=title,
             )
