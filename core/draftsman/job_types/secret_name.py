@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +19,8 @@ from draftsman.outbound.secret_values import MIN_LENGTH, read_secret
 from draftsman.settings.secret import SecretSettings
 
 PATTERN: Final = r"[a-z][a-z0-9_-]{0,62}"
-_given: ContextVar[Mapping[str, str] | None] = ContextVar("draftsman_given_secrets", default=None)
+_given: list[Mapping[str, str]] = []
+"""The secrets of tests under way in this process, the innermost last."""
 
 
 class SecretName:
@@ -86,7 +86,7 @@ class RunSecrets:
 
         Raises NotOnThisWorker, and Failure for a value that could not be hidden.
         """
-        given = _given.get()
+        given = _given[-1] if _given else None
         if name not in (self._sources if given is None else given):
             text = f"no secret {name!r} on this worker; add it to [secrets]"
             raise NotOnThisWorker(text, code="no_such_secret")
@@ -108,11 +108,14 @@ class RunSecrets:
 @contextmanager
 def given_secrets(secrets: Mapping[str, str] | None) -> Iterator[None]:
     """Let these be the secrets of the worker inside the block, in a test."""
-    token = _given.set(secrets)
+    if secrets is None:
+        yield
+        return
+    _given.append(secrets)
     try:
         yield
     finally:
-        _given.reset(token)
+        _given.remove(secrets)
 
 
 def _parsed(value: Any, secrets: RunSecrets | None) -> SecretName:

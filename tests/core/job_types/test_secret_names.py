@@ -20,7 +20,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.testing import run_handler
-from draftsman.testing.memory_app import MemoryApp
+from draftsman.testing.drained_app import DrainedApp
 from draftsman_testing.factories import Factory
 from tests.core.worker.workers import (
     running_worker,
@@ -213,12 +213,15 @@ async def test_a_test_gives_the_secrets() -> None:
         await run_handler(declared.handler(), payload, secrets={"zoo": "1234"})
 
 
-async def test_the_app_of_a_test_has_secrets(draftsman_app: MemoryApp) -> None:
+@pytest.mark.parametrize("app", ["draftsman_app", "draftsman_worker"])
+def test_the_apps_of_tests_have_secrets(app: str, request: pytest.FixtureRequest) -> None:
+    draftsman_app: DrainedApp = request.getfixturevalue(app)
+
     @job("zoo:count")
     async def count(ctx: RunContext, key: SecretName, other: SecretName = ARK) -> list[int]:
         return [len(key.value), len(other.value)]
 
     draftsman_app.secrets |= {"zoo": VALUE, "ark": "two of all"}
-    await count.submit_async(key=SecretName("zoo"))
-    await draftsman_app.drain_async()
+    count.submit(key=SecretName("zoo"))
+    draftsman_app.drain()
     assert draftsman_app.jobs[0].result == {"value": [len(VALUE), len("two of all")]}
