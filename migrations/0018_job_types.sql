@@ -15,6 +15,8 @@ CREATE TABLE draftsman.job_types (
     queue         text CHECK (queue ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$'),
     concurrency   text CHECK (concurrency <> ''),
     parameters    json NOT NULL CHECK (json_typeof(parameters) = 'object'),  -- keeps their order
+    payload_version int NOT NULL DEFAULT 1 CHECK (payload_version > 0),
+    migrates      boolean NOT NULL DEFAULT false,
     limits        jsonb NOT NULL CHECK (jsonb_typeof(limits) = 'object'),
     aliases       text[] NOT NULL,
     schedules     json NOT NULL DEFAULT '[]' CHECK (json_typeof(schedules) = 'array'),
@@ -34,6 +36,9 @@ COMMENT ON COLUMN draftsman.job_types.queue IS 'the queue of its jobs; empty: `d
 COMMENT ON COLUMN draftsman.job_types.concurrency IS
     'the concurrency key of its jobs, with parameters in braces';
 COMMENT ON COLUMN draftsman.job_types.parameters IS 'the JSON Schema of the payload';
+COMMENT ON COLUMN draftsman.job_types.payload_version IS 'the version of the parameters';
+COMMENT ON COLUMN draftsman.job_types.migrates IS
+    'whether it migrates payloads of older versions when their jobs run';
 COMMENT ON COLUMN draftsman.job_types.limits IS 'the limits that the code sets';
 COMMENT ON COLUMN draftsman.job_types.aliases IS 'former names, whose jobs it runs';
 COMMENT ON COLUMN draftsman.job_types.schedules IS

@@ -24,7 +24,7 @@ from draftsman import basic_settings
 from draftsman.database.database import Connection, Database
 from draftsman.log import OWN
 from draftsman.settings import Settings, settings_model
-from draftsman_testing import TEST_URL
+from draftsman.testing.databases import TEST_URL
 from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
 from tests.support.clock import Clock
@@ -206,6 +206,12 @@ def own_database(server: Server) -> Iterator[str]:
 def database_url(server: Server, database: str) -> str:
     """Provide the URL of a migrated database that only this test uses."""
     return server.url(database)
+
+
+@pytest.fixture
+def draftsman_database_url(database_url: str) -> str:
+    """Provide it for the fixtures of the plugin of pytest."""
+    return database_url
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from draftsman_bots.slack.controls import CONTROLS, DIALOGS, FORMS
 from draftsman_bots.web import question_pages, service
 from draftsman_tui.cli.app import ACTIONS_OF, App
 from draftsman_tui.cli.mcp.mcp import TeamTools
+from draftsman_tui.cli.mcp.type_tools import PREFIX
 from draftsman_tui.dashboard.command_table import COMMANDS
 from tests.support.cases import cases
 from tests.support.commands import leaves
@@ -53,6 +54,7 @@ TOOLS: Final = {
     "ask_human": "request.submit",
     "request_approval": "request.submit",
     "submit_job": "request.submit",
+    "run_…": "request.run type",
 }
 """The actions of the tools of programs that do not only read."""
 READING: Final = {"actor", "may_answer", "require_known", "check", "check_pause", "checked"}
@@ -134,7 +136,8 @@ def test_each_form_of_the_web_takes_an_action() -> None:
 
 def test_each_tool_of_programs_takes_an_action() -> None:
     tools = TeamTools(App(), 1.0, []).tools()
-    assert {tool.name for tool in tools if not tool.read_only} == TOOLS.keys()
+    names = {tool.name for tool in tools if not tool.read_only}
+    assert names | {f"{PREFIX}…"} == TOOLS.keys()
     (actions,) = (ACTIONS_OF[command] for name, command in leaves() if name == "mcp")
     assert {action.key for action in actions} == {*TOOLS.values()}
 

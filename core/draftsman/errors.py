@@ -9,7 +9,8 @@ attributes instead (subject, hint, field, job), and each front end words a hint 
     │   └── FieldError            2  an invalid field of a request
     │       └── RejectedField     2  a valid field that this installation cannot accept
     ├── NotFound                  3  no such job, question, run, artifact, worker
-    │   └── UnknownRepo           3  no repository with this name
+    │   ├── UnknownRepo           3  no repository with this name
+    │   └── UndescribedType       3  no job type with this name that workers have described
     ├── Refused                   1  a valid request that is not allowed now
     │   ├── NotPermitted          1  the actor lacks the role or is not among the approvers
     │   └── QuestionClosed        1  the question was resolved before this answer
@@ -26,6 +27,7 @@ attributes instead (subject, hint, field, job), and each front end words a hint 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -177,7 +179,14 @@ class RejectedField(FieldError):
 
 
 class InvalidParameters(UsageError):
-    """The parameters do not match the schema of their template."""
+    """The parameters do not match the schema of their template or job type.
+
+    `problems` has the problem of each parameter that is wrong or missing.
+    """
+
+    def __init__(self, message: str | None = None, *, problems: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.problems = problems
 
 
 class ConfigError(UsageError):
@@ -209,6 +218,23 @@ class UnknownRepo(NotFound):
     ) -> None:
         super().__init__(message, hint=hint)
         self.known = known
+
+
+class UndescribedType(NotFound):
+    """Nobody has described this job type.
+
+    `near` has the described types with similar names.
+    """
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        near: tuple[str, ...] = (),
+        hint: Hint | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.near = near
 
 
 class Refused(DraftsmanError):

@@ -10,37 +10,39 @@ from pydantic import AfterValidator, ValidationError
 from pydantic_core import ErrorDetails
 
 from draftsman.errors import FieldError
+from draftsman.formats import value_problems
 from draftsman.formats.truncation import truncate
+from draftsman.formats.value_problems import must_be, size_problem, unknown_key
 
-_NUMBER: Final = "must be a number"
-_OBJECT: Final = "must be an object of keys and values"
-_LIST: Final = "must be a list"
+_TYPES: Final = {name: must_be(words) for name, words in value_problems.TYPES.items()}
+_OBJECT: Final = _TYPES["object"]
+_LIST: Final = _TYPES["array"]
 _TIME: Final = "must be a time, such as 2030-12-31T18:00:00Z"
 _DATE: Final = "must be a date, such as 2030-12-31"
 _TEXTS: Final = {
-    "missing": "is required",
+    "missing": value_problems.IS_REQUIRED,
     "extra_forbidden": "is not a known key",
     "none_required": "must be left out",
-    "greater_than": "must be more than {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than": "must be less than {lt}",
-    "less_than_equal": "must be at most {le}",
+    "greater_than": value_problems.MORE_THAN.format("{gt}"),
+    "greater_than_equal": value_problems.AT_LEAST.format("{ge}"),
+    "less_than": value_problems.LESS_THAN.format("{lt}"),
+    "less_than_equal": value_problems.AT_MOST.format("{le}"),
     "finite_number": "must be a finite number",
-    "string_type": "must be text",
+    "string_type": _TYPES["string"],
     "string_unicode": "must be text in UTF-8",
-    "string_sub_type": "must be text",
-    "string_pattern_mismatch": "must match the pattern {pattern}",
+    "string_sub_type": _TYPES["string"],
+    "string_pattern_mismatch": value_problems.PATTERN.format("{pattern}"),
     "bytes_type": "must be bytes",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
+    "bool_type": _TYPES["boolean"],
+    "bool_parsing": _TYPES["boolean"],
+    "int_type": _TYPES["integer"],
+    "int_parsing": _TYPES["integer"],
     "int_parsing_size": "must be a smaller whole number",
-    "int_from_float": "must be a whole number",
-    "float_type": _NUMBER,
-    "float_parsing": _NUMBER,
-    "decimal_type": _NUMBER,
-    "decimal_parsing": _NUMBER,
+    "int_from_float": _TYPES["integer"],
+    "float_type": _TYPES["number"],
+    "float_parsing": _TYPES["number"],
+    "decimal_type": _TYPES["number"],
+    "decimal_parsing": _TYPES["number"],
     "enum": "must be {expected}",
     "literal_error": "must be {expected}",
     "dict_type": _OBJECT,
@@ -70,6 +72,8 @@ _TEXTS: Final = {
     "assertion_error": "{error}",
 }
 """By pydantic's error type."""
+HIDDEN_VALUE: Final = "hidden_value"
+"""Error type of a value that is not shown: it may be a secret."""
 _SIZES: Final = {
     "string_too_short": ("least", "min_length", "character"),
     "string_too_long": ("most", "max_length", "character"),
@@ -98,7 +102,8 @@ def describe_error(error: ErrorDetails) -> str:
     kind = error["type"]
     context = error.get("ctx") or {}
     if kind in _SIZES:
-        return _size(*_SIZES[kind], context)
+        bound, key, unit = _SIZES[kind]
+        return size_problem(bound, unit, int(str(context.get(key, 0))))
     if kind in _TEXTS:
         return _TEXTS[kind].format_map({key: _text(value) for key, value in context.items()})
     text = _SUBJECT.sub("must ", error["msg"])
@@ -143,18 +148,10 @@ def field_error(
     value = details["input"]
     rule = details["type"]
     if allowed and rule == "extra_forbidden":
-        problem = f"unknown key; allowed: {', '.join(allowed)}"
-    quoted_value = f" {value[:60]!r}" if isinstance(value, str) and shows(field) else ""
+        problem = unknown_key(list(allowed))
+    is_shown = rule != HIDDEN_VALUE and shows(field)
+    quoted_value = f" {value[:60]!r}" if isinstance(value, str) and is_shown else ""
     name = f"{field or default}{quoted_value}" if field or default else ""
     text = ": ".join(filter(None, (subject, name, problem)))
     path = ".".join(filter(None, (parent, field)))
     return FieldError(text, field=path, problem=problem, rule=rule)
-
-
-def _size(bound: str, key: str, unit: str, context: dict[str, object]) -> str:
-    count = int(str(context.get(key, 0)))
-    if (bound, count) == ("least", 1):
-        return "must not be empty"
-    if count != 1:
-        unit = "entries" if unit == "entry" else f"{unit}s"
-    return f"must have at {bound} {count} {unit}"

@@ -36,7 +36,7 @@ S = Status
 PAGE: Final = (DOCS / "handlers.md").read_text(encoding="utf-8")
 BLOCKS: Final = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 KEYS: Final = ["deploy", "note", "where"]
-MISSING: Final = "'name' is a required property"
+MISSING: Final = "name: is required"
 ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
     "greet": (S.COMPLETED, {"text": "Hello, Anna"}),
     "wait_for_file": (S.COMPLETED, {"runs": 2}),
@@ -64,7 +64,7 @@ ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
     "build": (
         S.COMPLETED,
         {
-            "problem": "'name' is a required property",
+            "problem": "name: is required",
             "known": False,
             "log": "info",
             "built": True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from draftsman.actions.action import About, ActionResult, Call, Surface, action
+from draftsman.actions.action import TERMINALS, About, ActionResult, Call, Surface, action
 from draftsman.deliveries.documents.document import Time
 from draftsman.errors import Refused
 from draftsman.ids import job_name
@@ -53,12 +53,17 @@ async def submit(call: Call, request: Invocation) -> ActionResult[SubmittedJob]:
     return submitted(job, is_unique=request.unique is not None)
 
 
-@action(About.REQUEST, label="Run a type", right=Verb.SUBMIT, surfaces={Surface.DASHBOARD})
+@action(
+    About.REQUEST,
+    label="Run a type",
+    right=Verb.SUBMIT,
+    surfaces=TERMINALS | {Surface.PROGRAMS},
+)
 async def run_type(
-    call: Call, type: TypeDescription, parameters: Mapping[str, Any]
+    call: Call, type: TypeDescription, parameters: Mapping[str, Any], *, typed: bool = False
 ) -> ActionResult[SubmittedJob]:
-    """Submit a job of a described type, with parameters that a person typed."""
-    request = await call.rt.request_checks.of_type(type, parameters, typed=True)
+    """Submit a job of a described type; `typed` parameters are texts that a person typed."""
+    request = await call.rt.request_checks.of_type(type, parameters, typed=typed)
     return submitted(await call.rt.submissions.submit(request, call.actor))
 
 

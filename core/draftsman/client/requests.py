@@ -25,6 +25,7 @@ class Fields(TypedDict, total=False):
     ref: str
     mode: str
     payload: dict[str, Any]
+    payload_version: int
     overrides: dict[str, Any]
     key: str
     subject_key: str

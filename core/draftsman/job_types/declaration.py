@@ -32,15 +32,18 @@ from draftsman.client.requests import Request
 from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman.formats.truncation import truncate
 from draftsman.handlers.blocking_context import BlockingRunContext, run_in_thread
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.job_types.lifespan import surrounded, surrounded_by_async
 from draftsman.job_types.parameters import Parameters
+from draftsman.job_types.payload_version import Migrate, PayloadVersion
 from draftsman.job_types.process_runs import ProcessRuns
 from draftsman.job_types.published.description import TypeDescription
 from draftsman.job_types.schedules import Every, described_schedules
+from draftsman.job_types.secret_name import RunSecrets
 from draftsman.job_types.submission import SubmitOptions, SubmittedJobOf, submit, submit_async
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+from draftsman.outbound.secret_values import hide_values
 from draftsman.settings.job_types import TypeSettings
 
 P = ParamSpec("P")
@@ -99,6 +102,8 @@ class Submittable(Generic[P, R]):
         payload = self._type.parameters.payload(args, kwargs)
         given = {key: value for key, value in self._options.items() if key not in _SUBMISSION}
         fields = {"type": self._type.name, **self._type.description.defaults(payload), **given}
+        if (version := self._type.version.number) != 1:
+            fields["payload_version"] = version
         return cast(Request, {**fields, "payload": payload})
 
 
@@ -117,6 +122,8 @@ class JobType(Submittable[P, R]):
         schedule: Every | Sequence[Every] | None = None,
         isolation: Isolation,
         memory_mb: int | None,
+        version: int,
+        migrate: Migrate | None,
         limits: Mapping[str, Any],
     ) -> None:
         super().__init__(None, {})
@@ -146,6 +153,7 @@ class JobType(Submittable[P, R]):
             raise ConfigError(f'{name}: memory_mb needs isolation="process"')
         self.isolation = isolation
         self.memory_mb = memory_mb
+        self.version = PayloadVersion(name, version, migrate)
         self.schedules = described_schedules(name, self.parameters, schedule)
         self.limits = _limits(name, limits)
         """The limits that are set, as those of `[types.NAME]`."""
@@ -167,6 +175,8 @@ class JobType(Submittable[P, R]):
             queue=self.queue,
             concurrency=self.concurrency,
             parameters=self.parameters.schema,
+            payload_version=self.version.number,
+            migrates=self.version.migrate is not None,
             limits=self.limits,
             aliases=self.aliases,
             schedules=self.schedules,
@@ -209,10 +219,16 @@ async def _run(
     type: JobType[Any, Any], processes: ProcessRuns | None, context: RunContext
 ) -> Outcome:
     """Run the function of a type with the payload of the job."""
+    secrets = None
+    if type.parameters.name_secrets:
+        run = worker_run(context)
+        secrets = RunSecrets(run.settings.secrets)
+        run.secrets = secrets.values
     try:
-        arguments = type.parameters.arguments(context.job.payload)
+        arguments = type.parameters.arguments(type.version.payload_of(context.job), secrets)
     except UsageError as error:
-        raise Failure(str(error), code="invalid_payload", declared="PERMANENT") from None
+        text = f"{error}{type.version.note(context.job)}"
+        raise Failure(text, code="invalid_payload", declared="PERMANENT") from None
     async with surrounded_by_async(context.job):
         if type.isolation == "process" and processes is not None:
             value = await processes.run(context, type.name, arguments, type.memory_mb)
@@ -221,9 +237,14 @@ async def _run(
         else:
             with surrounded(context.job):
                 value = await type.function(context, **arguments)
-    if isinstance(value, Done | Snooze | Cancel):
-        return value
-    return Done(type.parameters.results.dump(value))
+    outcome = (
+        value
+        if isinstance(value, Done | Snooze | Cancel)
+        else Done(type.parameters.results.dump(value))
+    )
+    if secrets is not None and isinstance(outcome, Done):
+        return Done(hide_values(outcome.result, secrets.values))
+    return outcome
 
 
 class Declaration:
@@ -281,6 +302,8 @@ def job(
     on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None,
     isolation: Isolation = "thread",
     memory_mb: int | None = None,
+    version: int = 1,
+    migrate: Migrate | None = None,
 ) -> Declaration:
     """Declare a job type by its function, which takes a context and the parameters.
 
@@ -290,8 +313,9 @@ def job(
     time. Jobs of the `aliases`, former names, run as well. `schedule` submits jobs while this code
     is deployed. The limits are those of `[types.NAME]`, which override them.
     With `isolation="process"` a function that is not async runs in a process
-    of its own, which is killed at its timeout, and may use `memory_mb` megabytes. Raises
-    ConfigError.
+    of its own, which is killed at its timeout, and may use `memory_mb` megabytes. `version` is that
+    of the parameters: `migrate` gets the payload of a job of an older one, and its version, and
+    returns one of today. Raises ConfigError.
     """
     limits = {
         "timeout": timeout,
@@ -312,6 +336,8 @@ def job(
         "schedule": schedule,
         "isolation": isolation,
         "memory_mb": memory_mb,
+        "version": version,
+        "migrate": migrate,
         "limits": {key: value for key, value in limits.items() if value is not None},
     }
     return Declaration(name, settings)

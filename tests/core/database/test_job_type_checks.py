@@ -17,6 +17,7 @@ TYPES: Final = [
     ({"queue": "'a b'"}, "job_types_queue_check"),
     ({"concurrency": "''"}, "job_types_concurrency_check"),
     ({"parameters": "'[]'"}, "job_types_parameters_check"),
+    ({"payload_version": "0"}, "job_types_payload_version_check"),
     ({"limits": "'[]'"}, "job_types_limits_check"),
     ({"schedules": "'{}'"}, "job_types_schedules_check"),
 ]

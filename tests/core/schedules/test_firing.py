@@ -304,7 +304,7 @@ async def test_parameters_that_a_new_version_refuses_are_refused(
     await clock.forward(HOUR)
     await _fire(rt)
     newest, pinned = await rt.schedules.all()
-    assert newest.last_reason == "parameters of template ping: 'tag' is a required property"
+    assert newest.last_reason == "parameters of template ping: tag: is required"
     assert pinned.last_status is S.FIRED
 
 

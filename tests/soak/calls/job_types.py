@@ -17,5 +17,5 @@ TYPE: Final = PublishedType(
 CALLS: Final[dict[str, Call]] = {
     "published.publish": Call(lambda conn: published.publish(conn, [TYPE])),
     "published.described": Call(lambda conn: published.described(conn, 60)),
-    "published.older_jobs": Call(lambda conn: published.older_jobs(conn, TYPE)),
+    "published.waiting_payloads": Call(lambda conn: published.waiting_payloads(conn, TYPE, 10)),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,7 +67,7 @@ async def test_the_types_are_listed(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("_described")
-async def test_a_type_is_shown_with_its_parameters_limits_and_older_jobs(
+async def test_a_type_is_shown_with_its_parameters_limits_and_waiting_jobs(
     cli: Cli, rt: Runtime, owner: Actor
 ) -> None:
     shown = (await cli("types", "report")).out
@@ -77,10 +78,21 @@ async def test_a_type_is_shown_with_its_parameters_limits_and_older_jobs(
     assert "timeout          60.0     code" in shown
     assert "max_retries      3        built in" in shown
     await rt.submissions.submit(invocation(type="report:weekly", payload={"week": 1}), owner)
-    changed = TypeDescription(name="report:weekly", place="a:b", parameters={})
-    async with registered(rt, changed):
+    changed = {"properties": {"week": {"type": "string"}}}
+    async with registered(rt, replace(WEEKLY, parameters=changed)):
         result = await cli("types", "report:weekly")
-        assert "1 waiting job was submitted with another description" in result.err
+        assert "1 waiting job does not fit these parameters, and will fail when run:" in result.err
+        assert "  D-1: week: must be text, not 1" in result.err
         document = (await cli("types", "report:weekly", "--json")).json
-    assert document["jobs_of_other_descriptions"] == 1
+    assert document["waiting_jobs"] == {
+        "checked": 1,
+        "migrated": 0,
+        "unfit": {"D-1": "week: must be text, not 1"},
+        "has_more": False,
+    }
+    migrating = replace(WEEKLY, parameters=changed, payload_version=2, migrates=True)
+    async with registered(rt, migrating):
+        result = await cli("types", "report:weekly")
+    assert "1 waiting job of older versions: migrated to version 2 when run" in result.err
+    assert "version      2" in result.out
     assert {"name": "max_retries", "value": 3, "source": "built in"} in document["limits"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -20,7 +20,10 @@ from draftsman_tui.terminal.output import line, styled
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from draftsman.job_types.published.description import Limit, PublishedType
+    from draftsman.job_types.published.description import Limit, PublishedType, WaitingJobs
+
+SHOWN_UNFIT: Final = 5
+"""Jobs that do not fit that are named."""
 
 
 @command(
@@ -35,8 +38,7 @@ async def types(app: App, name: str | None) -> None:
 
     Workers publish what the code of a job type declares (docs/own-jobs.md): its parameters, by
     which requests are checked, its defaults and limits. NAME shows them, where each limit comes
-    from, and the jobs that wait since the type had other parameters: those are checked when they
-    run.
+    from, and the waiting jobs whose payloads no longer fit them, or are migrated when they run.
     """
     if name is not None:
         await _show(app, name)
@@ -51,13 +53,12 @@ async def _show(app: App, name: str) -> None:
 
     async with app.runtime(read_only=True) as rt:
         type = await rt.published_types.get(name)
-        older = await rt.published_types.older_jobs(type)
+        waiting = await rt.published_types.waiting_jobs(type)
         section = rt.settings.types.get(type.name)
         limits = limits_of(type, {} if section is None else section.limits())
     if app.json:
-        app.out.document(
-            JOB_TYPES.data(type) | {"limits": as_data(limits), "jobs_of_other_descriptions": older}
-        )
+        more = {"limits": as_data(limits), "waiting_jobs": as_data(waiting)}
+        app.out.document(JOB_TYPES.data(type) | more)
         return
     app.out.print(line(styled(type.name, "bold"), f"  {times.ago(type.published_at)}"))
     app.out.print(*(f"  {text}" for text in type.description.splitlines()))
@@ -65,16 +66,31 @@ async def _show(app: App, name: str) -> None:
     app.out.print("", styled("Parameters", "bold underline"))
     app.out.print(*(f"  {text}" for text in [*type.inputs.lines()] or ["none"]))
     app.out.print("", styled("Limits", "bold underline"), *_limit_lines(limits))
-    if older:
-        verb = "was" if older == 1 else "were"
-        jobs = counted(older, "waiting job")
-        app.out.info(f"{jobs} {verb} submitted with another description; checked when run")
+    _warn_of(app, type, waiting)
+
+
+def _warn_of(app: App, type: PublishedType, waiting: WaitingJobs) -> None:
+    """Say which of the waiting jobs have parameters of another version, or do not fit."""
+    if waiting.migrated:
+        jobs = counted(waiting.migrated, "waiting job")
+        number = type.payload_version
+        app.out.info(f"{jobs} of older versions: migrated to version {number} when run")
+    if waiting.unfit:
+        verb = "does" if len(waiting.unfit) == 1 else "do"
+        of = f" of the first {waiting.checked}" if waiting.has_more else ""
+        jobs = counted(len(waiting.unfit), "waiting job")
+        app.out.info(f"{jobs}{of} {verb} not fit these parameters, and will fail when run:")
+        for name, problem in [*waiting.unfit.items()][:SHOWN_UNFIT]:
+            app.out.info(f"  {name}: {problem}")
+        if len(waiting.unfit) > SHOWN_UNFIT:
+            app.out.info(f"  and {len(waiting.unfit) - SHOWN_UNFIT} more; all: --json")
 
 
 def _facts(type: PublishedType) -> Iterator[Text]:
     facts = {
         "place": type.place,
         "title": type.title,
+        "version": str(type.payload_version) if type.payload_version != 1 else "",
         "queue": type.queue or "default",
         "concurrency": type.concurrency,
         "aliases": ", ".join(type.aliases),

@@ -129,12 +129,11 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
         return errors
     try:
         await _submit(ctx, actor, RequestOrigin(view.key, target, revises=revised), found, values)
-    except InvalidParameters:
-        problems = await _problems(ctx, found, values)
+    except InvalidParameters as error:
         errors = {
-            parameter.block: problems[parameter.name]
+            parameter.block: error.problems[parameter.name]
             for parameter in form_parameters(found.subject.inputs)
-            if parameter.name in problems and parameter.block in view.values
+            if parameter.name in error.problems and parameter.block in view.values
         }
         if not errors:
             raise
@@ -189,15 +188,6 @@ async def _submit(
             found.subject.name, values, event=origin.key, notify=targets, typed=typed
         )
     return await submit_request(ctx, actor, origin, request)
-
-
-async def _problems(ctx: BotContext, found: _Found, values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the problem of each parameter whose value its own schema refuses."""
-    if found.template is not None:
-        return await ctx.rt.templates.problems(found.template, values)
-    if found.type is not None:
-        return await ctx.rt.published_types.problems(found.type, values)
-    return {}
 
 
 def _listed(subject: FormSubject) -> Block:

@@ -119,12 +119,9 @@ async def template_request(
                 chats=False,
             )
         except InvalidParameters as error:
-            problems = await templates.problems(template, values)
-            problems |= {
-                name: "is required" for name in definition.inputs.required if name not in values
-            }
+            problems |= error.problems
             if not problems:
-                raise UsageError(str(error)) from None
+                raise
     if problems:
         raise _missing(episode, template_name, definition, problems)
     if request.type != AGENT_TYPE:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from draftsman.formats.value_problems import IS_REQUIRED, keyword_problem, unknown_key
 from draftsman.version import installed
 
 MODERN: Final = "2026-07-28"
@@ -21,6 +22,7 @@ LEGACY: Final = ("2025-11-25", "2025-06-18")
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 UNKNOWN_METHOD = -32601
@@ -37,7 +39,12 @@ KINDS: Final[dict[str, type]] = {"object": dict, "array": list, "string": str, "
 """Types of arguments."""
 PROGRESS_INTERVAL: Final = 10.0
 """Seconds between two notifications of progress of a call that waits for people."""
+STABLE: Final = 3600.0
+"""Seconds for which a client may keep what does not change."""
+CHANGES_INTERVAL: Final = 2.0
+"""Seconds after which tools that come and go are listed again, for the clients that have them."""
 
+OBJECT: Final = {"type": "object"}
 Result = dict[str, Any]
 Send = Callable[[Result], None]
 """Sends a message to the client."""
@@ -62,15 +69,25 @@ class Tool:
     schema: dict[str, Any]
     call: Callable[[dict[str, Any]], Awaitable[tuple[dict[str, Any], str]]]
     read_only: bool = False
+    title: str = ""
+    """Its name for people."""
+    is_checked: bool = True
+    """Whether the server checks the arguments; otherwise the function does."""
 
     def listed(self) -> Result:
         """Return the entry of `tools/list`."""
+        title = {"title": self.title} if self.title else {}
         return {
             "name": self.name,
+            **title,
             "description": self.description,
             "inputSchema": self.schema,
             "annotations": {"readOnlyHint": self.read_only, "openWorldHint": True},
         }
+
+
+MoreTools = Callable[[], Awaitable[Sequence[Tool]]]
+"""Returns the tools that there are now besides the fixed ones."""
 
 
 class ToolError(Exception):
@@ -81,17 +98,29 @@ class McpServer:
     """Answers the messages of a client; calls of tools run at the same time.
 
     Without a `handshake`, as for requests that each have a connection of their own, earlier
-    versions need no `initialize`.
+    versions need no `initialize`. `more` are tools that come and go: a client that has listed them,
+    or listens, is notified of changes.
     """
 
     def __init__(
-        self, tools: Sequence[Tool], instructions: str, send: Send, *, handshake: bool = True
+        self,
+        tools: Sequence[Tool],
+        instructions: str,
+        send: Send,
+        *,
+        handshake: bool = True,
+        more: MoreTools | None = None,
     ) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+        self._fixed = {tool.name: tool for tool in tools}
+        self._more = more
         self._instructions = instructions
         self._send = send
         self._initialized = not handshake
         self._calls: dict[str | int, asyncio.Task[None]] = {}
+        self._listeners: set[str | int | None] = set()
+        """Requests that listen for changes of the tools; after a handshake, None does."""
+        self._listed: list[Result] = []
+        self._watching: asyncio.Task[None] | None = None
 
     async def finish(self) -> None:
         """Wait for the calls that are under way."""
@@ -99,9 +128,10 @@ class McpServer:
 
     async def cancel(self) -> None:
         """Cancel the calls that are under way, which then have no reply."""
-        for call in self._calls.values():
-            call.cancel()
-        await self.finish()
+        tasks = [*self._calls.values(), *filter(None, [self._watching])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def receive(self, line: bytes) -> None:
         """Handle a line."""
@@ -154,10 +184,11 @@ class McpServer:
             text = f"send initialize first, or _meta with {VERSION_KEY}"
             raise ProtocolError(INVALID_REQUEST, text)
         if method == "tools/call":
-            self._begin_call(id, params, modern=modern)
+            self._begin(id, lambda: self._call(id, params, modern=modern))
         elif method == "tools/list":
-            result = {"tools": [tool.listed() for tool in self._tools.values()]}
-            self._reply(id, _cacheable(result) if modern else result)
+            self._begin(id, lambda: self._list(id, modern=modern))
+        elif method == "subscriptions/listen" and modern and self._more is not None:
+            self._begin(id, lambda: self._listen(id, params))
         elif method == "server/discover" and modern:
             self._reply(id, self._discover())
         else:
@@ -177,7 +208,7 @@ class McpServer:
         self._initialized = True
         return {
             "protocolVersion": requested if requested in LEGACY else LEGACY[0],
-            "capabilities": {"tools": {}},
+            "capabilities": self._capabilities(),
             "serverInfo": _server_info(),
             "instructions": self._instructions,
         }
@@ -186,34 +217,90 @@ class McpServer:
         return _cacheable(
             {
                 "supportedVersions": [MODERN],
-                "capabilities": {"tools": {}},
+                "capabilities": self._capabilities(),
                 "instructions": self._instructions,
             }
         )
 
-    def _begin_call(self, id: str | int, params: dict[str, Any], *, modern: bool) -> None:
-        name = params.get("name")
-        arguments = params.get("arguments", {})
-        tool = self._tools.get(name) if isinstance(name, str) else None
-        if tool is None:
-            names = ", ".join(self._tools)
-            raise ProtocolError(INVALID_PARAMS, f"unknown tool {str(name)[:100]!r}; known: {names}")
+    def _capabilities(self) -> Result:
+        return {"tools": {} if self._more is None else {"listChanged": True}}
+
+    def _begin(self, id: str | int, work: Callable[[], Awaitable[None]]) -> None:
+        """Begin to work on a request, whose reply comes later."""
         if id in self._calls:
             raise ProtocolError(INVALID_REQUEST, f"the request {id!r} is under way")
         if len(self._calls) >= MAX_CALLS:
             raise ProtocolError(INTERNAL_ERROR, f"{MAX_CALLS} calls are under way; try again later")
-        token = params.get("_meta", {}).get("progressToken")
-        task = asyncio.create_task(self._call(id, tool, arguments, token, modern=modern))
+
+        async def run() -> None:
+            try:
+                await work()
+            except ProtocolError as error:
+                self._reply_error(id, error)
+
+        task = asyncio.create_task(run())
         self._calls[id] = task
         task.add_done_callback(lambda _: self._calls.pop(id, None))
 
-    async def _call(
-        self, id: str | int, tool: Tool, arguments: Any, token: Any, *, modern: bool
-    ) -> None:
+    async def _tools(self) -> dict[str, Tool]:
+        more = () if self._more is None else await self._more()
+        return self._fixed | {tool.name: tool for tool in more}
+
+    async def _list(self, id: str | int, *, modern: bool) -> None:
+        listed = [tool.listed() for tool in (await self._tools()).values()]
+        result = {"tools": listed}
+        seconds = STABLE if self._more is None else CHANGES_INTERVAL
+        self._reply(id, _cacheable(result, seconds) if modern else result)
+        if not modern:
+            self._watch(None, listed)
+
+    async def _listen(self, id: str | int, params: dict[str, Any]) -> None:
+        """Notify the client of changes of the tools, until it cancels the request."""
+        wanted = params.get("notifications")
+        if not isinstance(wanted, dict):
+            raise ProtocolError(INVALID_PARAMS, "notifications must be an object")
+        honored = {"toolsListChanged": True} if wanted.get("toolsListChanged") is True else {}
+        listed = [tool.listed() for tool in (await self._tools()).values()]
+        meta = {"_meta": {SUBSCRIPTION_KEY: id}}
+        acknowledged = "notifications/subscriptions/acknowledged"
+        self._write({"method": acknowledged, "params": {"notifications": honored} | meta})
+        if honored:
+            self._watch(id, listed)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._listeners.discard(id)
+
+    def _watch(self, listener: str | int | None, listed: list[Result]) -> None:
+        """Watch for changes of what the client has now."""
+        self._listeners.add(listener)
+        self._listed = listed
+        if self._more is not None and self._watching is None:
+            self._watching = asyncio.create_task(self._notice_changes())
+
+    async def _notice_changes(self) -> None:
+        while True:
+            await asyncio.sleep(CHANGES_INTERVAL)
+            listed = [tool.listed() for tool in (await self._tools()).values()]
+            if listed == self._listed:
+                continue
+            self._listed = listed
+            for id in self._listeners:
+                params = {} if id is None else {"params": {"_meta": {SUBSCRIPTION_KEY: id}}}
+                self._write({"method": "notifications/tools/list_changed"} | params)
+
+    async def _call(self, id: str | int, params: dict[str, Any], *, modern: bool) -> None:
         """Call a tool and reply; a cancelled call has no reply."""
+        name = str(params.get("name"))
+        arguments = params.get("arguments", {})
+        tools = self._fixed if name in self._fixed else await self._tools()
+        if (tool := tools.get(name)) is None:
+            names = ", ".join(tools)
+            raise ProtocolError(INVALID_PARAMS, f"unknown tool {name[:100]!r}; known: {names}")
+        token = params.get("_meta", {}).get("progressToken")
         progress = asyncio.create_task(self._report_progress(token))
         try:
-            problem = check_arguments(tool.schema, arguments)
+            problem = check_arguments(tool.schema if tool.is_checked else OBJECT, arguments)
             if problem is not None:
                 raise ToolError(problem)
             data, text = await tool.call(arguments)
@@ -256,49 +343,51 @@ class McpServer:
         self._send({"jsonrpc": "2.0"} | message)
 
 
-def check_arguments(schema: dict[str, Any], value: Any, name: str = "arguments") -> str | None:
+def check_arguments(schema: dict[str, Any], value: Any, *path: str) -> str | None:
     """Return the problem of a value on a line; None if it matches.
 
     Knows only the keywords of the tools of this server.
     """
-    kind: str = schema["type"]
-    if isinstance(value, bool) or not isinstance(value, KINDS[kind]):
-        return f"{name} must be of the type {kind}"
+    refused = next(_refused(schema, value), None)
+    if refused is not None:
+        name = ".".join(path) or "arguments"
+        return f"{name}: {keyword_problem(refused, schema[refused], value)}"
     match value:
-        case str():
-            least = schema.get("minLength", 0)
-            most = schema["maxLength"]
-            if "enum" in schema and value not in schema["enum"]:
-                return f"{name} must be one of {', '.join(schema['enum'])}"
-            if not least <= len(value) <= most:
-                return f"{name} must have {least} to {most:,} characters"
-        case int():
-            if not schema["minimum"] <= value <= schema["maximum"]:
-                return f"{name} must be from {schema['minimum']} to {schema['maximum']}"
         case list():
-            if len(value) > schema["maxItems"]:
-                return f"{name} may have at most {schema['maxItems']} items"
-            item_schema = schema["items"]
-            problems = (
-                check_arguments(item_schema, item, f"{name}[{n}]") for n, item in enumerate(value)
-            )
-            return next(filter(None, problems), None)
+            parts = [(str(index), schema["items"], item) for index, item in enumerate(value)]
         case dict() if "properties" in schema:
-            return _check_properties(schema, value)
-    return None
+            properties = schema["properties"]
+            for key in schema.get("required", ()):
+                if key not in value:
+                    return f"{key}: {IS_REQUIRED}"
+            for key in value:
+                if key not in properties:
+                    return f"{key[:100]}: {unknown_key(list(properties))}"
+            parts = [(key, properties[key], item) for key, item in value.items()]
+        case _:
+            parts = []
+    problems = (check_arguments(inner, item, *path, name) for name, inner, item in parts)
+    return next(filter(None, problems), None)
 
 
-def _check_properties(schema: dict[str, Any], value: dict[str, Any]) -> str | None:
-    properties = schema["properties"]
-    for key in schema.get("required", ()):
-        if key not in value:
-            return f"{key} is required"
-    for key, item in value.items():
-        if key not in properties:
-            return f"unknown argument {key[:100]!r}; known: {', '.join(properties)}"
-        if (problem := check_arguments(properties[key], item, key)) is not None:
-            return problem
-    return None
+def _refused(schema: dict[str, Any], value: Any) -> Iterator[str]:
+    """Yield the keywords that refuse a value, without its parts."""
+    if isinstance(value, bool) or not isinstance(value, KINDS[schema["type"]]):
+        yield "type"
+    elif isinstance(value, str):
+        if value not in schema.get("enum", [value]):
+            yield "enum"
+        if len(value) < schema.get("minLength", 0):
+            yield "minLength"
+        if len(value) > schema["maxLength"]:
+            yield "maxLength"
+    elif isinstance(value, int):
+        if value < schema["minimum"]:
+            yield "minimum"
+        if value > schema["maximum"]:
+            yield "maximum"
+    elif isinstance(value, list) and len(value) > schema["maxItems"]:
+        yield "maxItems"
 
 
 def parse_message(line: bytes) -> dict[str, Any]:
@@ -341,5 +430,5 @@ def _complete(result: Result) -> Result:
     return {"resultType": "complete", "_meta": {SERVER_KEY: _server_info()}} | result
 
 
-def _cacheable(result: Result) -> Result:
-    return _complete(result) | {"ttlMs": 3_600_000, "cacheScope": "private"}
+def _cacheable(result: Result, seconds: float = STABLE) -> Result:
+    return _complete(result) | {"ttlMs": int(seconds * 1000), "cacheScope": "private"}

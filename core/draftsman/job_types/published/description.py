@@ -32,6 +32,10 @@ class TypeDescription:
     """The concurrency key of its jobs, with parameters in braces."""
     parameters: dict[str, Any] = field(default_factory=dict)
     """JSON Schema of the payload."""
+    payload_version: int = 1
+    """The version of the parameters."""
+    migrates: bool = False
+    """Whether it migrates payloads of older versions."""
     limits: dict[str, Any] = field(default_factory=dict)
     """The limits that it sets, as those of `[types.NAME]`."""
     aliases: tuple[str, ...] = ()
@@ -82,6 +86,28 @@ def limits_of(type: TypeDescription, configured: Mapping[str, Any]) -> list[Limi
         elif item.default is not None:
             limits.append(Limit(item.name, item.default, "built in"))
     return limits
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPayload:
+    """The payload of a job that waits, and the version of its parameters."""
+
+    number: int
+    payload: dict[str, Any]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJobs:
+    """What the waiting jobs of a type will meet when they run, by its parameters of today."""
+
+    checked: int
+    migrated: int
+    """Those of older versions, whose payloads the code migrates."""
+    unfit: dict[str, str]
+    """The problem of each job whose payload does not fit, by the name of the job."""
+    has_more: bool
+    """Whether there are others, which were not checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

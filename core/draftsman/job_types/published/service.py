@@ -8,13 +8,20 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from draftsman.database.database import Connection, Database
-from draftsman.errors import CommandHint, InvalidParameters, NotFound
+from draftsman.errors import CommandHint, UndescribedType
+from draftsman.ids import job_name
 from draftsman.job_types.published import store
-from draftsman.job_types.published.description import PublishedType, TypeDescription
+from draftsman.job_types.published.description import (
+    PublishedType,
+    TypeDescription,
+    WaitingJobs,
+)
 from draftsman.json_schemas.checker import SchemaChecker
 
 AGE: Final = 1.0
 """Seconds for which descriptions are kept."""
+MAX_CHECKED: Final = 500
+"""Maximum number of waiting jobs of a type that are checked."""
 
 
 class PublishedTypes:
@@ -54,38 +61,54 @@ class PublishedTypes:
         return {name: type for name in names if (type := known[name]) is not None}
 
     async def get(self, name: str) -> PublishedType:
-        """Return a type; raises NotFound with near names."""
+        """Return a type; raises UndescribedType with near names."""
         found = (await self.of([name])).get(name)
         if found is None:
-            names = [type.name for type in await self.all()]
-            near = get_close_matches(name, names, 3)
+            near = get_close_matches(name, [type.name for type in await self.all()], 3)
             tail = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise NotFound(
-                f"nobody has described the type {name[:100]!r}{tail}", hint=CommandHint("types")
+            raise UndescribedType(
+                f"nobody has described the type {name[:100]!r}{tail}",
+                near=tuple(near),
+                hint=CommandHint("types"),
             )
         return found
 
-    async def older_jobs(self, type: PublishedType) -> int:
-        """Return the number of jobs that wait, and were submitted with other parameters."""
+    async def waiting_jobs(self, type: PublishedType) -> WaitingJobs:
+        """Check the payloads of the first jobs that wait."""
         async with self._db.connection() as conn:
-            return await store.older_jobs(conn, type)
+            waiting = await store.waiting_payloads(conn, type, MAX_CHECKED + 1)
+        checked = waiting[:MAX_CHECKED]
+        read_as_is = [
+            job for job in checked if not type.migrates or job.version >= type.payload_version
+        ]
+        unfit = {}
+        if not await self._match(type, [job.payload for job in read_as_is]):
+            schema = _schema(type)
+            for job in read_as_is:
+                if (problem := await self._schemas.problem(schema, job.payload)) is not None:
+                    unfit[job_name(job.number)] = problem
+        migrated = len(checked) - len(read_as_is)
+        return WaitingJobs(len(checked), migrated, unfit, len(waiting) > MAX_CHECKED)
 
     async def check(self, type: TypeDescription, payloads: Sequence[Mapping[str, Any]]) -> None:
         """Raise InvalidParameters for a payload that does not match the parameters of its type."""
-        schema = {"type": "object", **type.parameters}
-        if len(payloads) > 1:
-            shared = {key: schema.pop(key) for key in ("$defs",) if key in schema}
-            several = {**shared, "type": "array", "items": schema}
-            if await self._schemas.problem(several, payloads) is None:
-                return
-            schema |= shared
+        if len(payloads) > 1 and await self._match(type, payloads):
+            return
         for payload in payloads:
-            if (problem := await self._schemas.problem(schema, payload)) is not None:
-                raise InvalidParameters(f"payload of {type.name}: {problem}")
+            await self._schemas.check_parameters(
+                type.parameters, payload, f"payload of {type.name}"
+            )
 
-    async def problems(self, type: TypeDescription, payload: Mapping[str, Any]) -> dict[str, str]:
-        """Return the problem of each parameter whose value its own schema refuses."""
-        return await self._schemas.problems(type.parameters, payload)
+    async def _match(self, type: TypeDescription, payloads: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether all payloads match, by a single check."""
+        schema = _schema(type)
+        shared = {key: schema.pop(key) for key in ("$defs",) if key in schema}
+        several = {**shared, "type": "array", "items": schema}
+        return await self._schemas.problem(several, payloads) is None
+
+
+def _schema(type: TypeDescription) -> dict[str, Any]:
+    return {"type": "object", **type.parameters}
 
 
 async def publish(conn: Connection, types: Sequence[TypeDescription]) -> None:

@@ -7,9 +7,13 @@ from typing import Final
 
 from psycopg.types.json import Json, Jsonb
 
-from draftsman.database.database import Connection, execute, fetch_all, scalar
+from draftsman.database.database import Connection, execute, fetch_all
 from draftsman.database.named_queries import load
-from draftsman.job_types.published.description import PublishedType, TypeDescription
+from draftsman.job_types.published.description import (
+    PublishedType,
+    TypeDescription,
+    WaitingPayload,
+)
 
 _Q = load(__name__)
 MAX_TYPES: Final = 5000
@@ -28,6 +32,8 @@ async def publish(conn: Connection, types: Sequence[TypeDescription]) -> None:
             "queue": type.queue,
             "concurrency": type.concurrency,
             "parameters": Json(type.parameters),
+            "payload_version": type.payload_version,
+            "migrates": type.migrates,
             "limits": Jsonb(type.limits),
             "aliases": list(type.aliases),
             "schedules": Json(list(type.schedules)),
@@ -46,7 +52,9 @@ async def described(
     return await fetch_all(conn, _Q["described"], params, PublishedType)
 
 
-async def older_jobs(conn: Connection, type: PublishedType) -> int:
-    """Return the number of jobs that wait, and were submitted with other parameters."""
-    names = [type.name, *type.aliases]
-    return int(await scalar(conn, _Q["older_jobs"], {"names": names, "version": type.version}))
+async def waiting_payloads(
+    conn: Connection, type: PublishedType, limit: int
+) -> list[WaitingPayload]:
+    """Return the payloads of the first jobs of a type that wait."""
+    params = {"names": [type.name, *type.aliases], "limit": limit}
+    return await fetch_all(conn, _Q["waiting_payloads"], params, WaitingPayload)

@@ -3,9 +3,9 @@
 -- A description that is known keeps the time of its first publication.
 -- name: publish
 INSERT INTO draftsman.job_types AS t (name, version, place, description, title, queue, concurrency,
-       parameters, limits, aliases, schedules)
+       parameters, payload_version, migrates, limits, aliases, schedules)
 VALUES (%(name)s, %(version)s, %(place)s, %(description)s, %(title)s, %(queue)s, %(concurrency)s,
-        %(parameters)s, %(limits)s, %(aliases)s, %(schedules)s)
+        %(parameters)s, %(payload_version)s, %(migrates)s, %(limits)s, %(aliases)s, %(schedules)s)
     ON CONFLICT (name, version) DO UPDATE SET served_at = draftsman.now()
 
 -- Of the descriptions that live workers serve, the one that was published last is valid; without a
@@ -25,21 +25,19 @@ WITH served AS MATERIALIZED (
      ORDER BY t.name, s.version IS NULL,
               CASE WHEN s.version IS NULL THEN t.served_at ELSE t.published_at END DESC
 )
-SELECT name, place, description, title, queue, concurrency, parameters, limits, aliases,
-       schedules, published_at, served_at, workers
+SELECT name, place, description, title, queue, concurrency, parameters, payload_version, migrates,
+       limits, aliases, schedules, published_at, served_at, workers
   FROM valid
  ORDER BY workers > 0, served_at, name
  LIMIT %(limit)s
 
--- A job was submitted with the description that was the newest then.
--- name: older_jobs
-SELECT count(*)
+-- The jobs that run, or run again, with these parameters; those that run already have read theirs.
+-- name: waiting_payloads
+SELECT j.number, r.payload, coalesce((r.overrides ->> 'payload_version')::int, 1) AS version
   FROM draftsman.job_states j
   JOIN draftsman.job_requests r ON r.number = j.number
- WHERE j.type = ANY (%(names)s) AND j.status IN ('scheduled', 'queued')
-   AND (SELECT t.parameters::text FROM draftsman.job_types t
-         WHERE t.version = %(version)s)
-       IS DISTINCT FROM
-       (SELECT t.parameters::text FROM draftsman.job_types t
-         WHERE t.name = ANY (%(names)s) AND t.published_at <= r.created_at
-         ORDER BY t.published_at DESC LIMIT 1)
+ WHERE j.type = ANY (%(names)s)
+   AND j.status IN ('scheduled', 'queued', 'retrying', 'resumed', 'waiting_for_input',
+                    'waiting_for_approval')
+ ORDER BY j.number
+ LIMIT %(limit)s

@@ -117,6 +117,8 @@ PLAIN = frozenset({"type", "key", "payload"})
 """The fields of a plain request; all others have their defaults."""
 PARAMETERS = "parameters"
 """Key of the overrides under which a job keeps the parameters of its template."""
+PAYLOAD_VERSION = "payload_version"
+"""Key of the overrides under which a job keeps the version of its payload, unless it is 1."""
 RESERVED_KEYS = ("retry:", "auto:", "schedule:", "spawn:")
 QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
 _NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,62}"
@@ -218,6 +220,8 @@ class Invocation(BaseModel):
     text: str | None = Field(None, max_length=200_000)
     url: str | None = Field(None, max_length=2000)
     payload: Annotated[dict[str, Any], document("the payload")] = Field(default_factory=dict)
+    payload_version: int | None = Field(None, ge=1, lt=2**31)
+    """The version of the parameters that the payload has; default: that of the described type."""
     overrides: Annotated[dict[str, Any], document("the overrides")] = Field(default_factory=dict)
     skills: tuple[Annotated[str, Field(max_length=sizes.SKILL)], ...] = Field(
         (), max_length=sizes.MAX_NAMES

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from draftsman.database.database import Connection, Database, on_connection
-from draftsman.errors import CommandHint, Conflict, InvalidParameters, NotFound, UsageError
+from draftsman.errors import CommandHint, Conflict, NotFound, UsageError
 from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
@@ -132,22 +132,14 @@ class Templates:
         if definition is None:
             raise _removed(template.name)
         params = _with_defaults(definition, params, typed=typed)
-        schema = {"type": "object", **definition.parameters}
-        if (problem := await checker.problem(schema, params)) is not None:
-            raise InvalidParameters(f"parameters of template {template.name}: {problem}")
+        await checker.check_parameters(
+            definition.parameters, params, f"parameters of template {template.name}"
+        )
         rendered = definition.render(params) | dict(fields or {})
         require_instructions(rendered)
         request = build_request(rendered, self._settings)
         ref = template.ref.model_copy(update={"parameters": params})
         return request.model_copy(update={"template": ref})
-
-    async def problems(self, template: Template, params: Mapping[str, Any]) -> dict[str, str]:
-        """Return the problem of each parameter whose value its own schema refuses."""
-        if template.definition is None:
-            return {}
-        definition = template.definition
-        async with SchemaChecker() as checker:
-            return await checker.problems(definition.parameters, _with_defaults(definition, params))
 
     async def _store(
         self,

@@ -39,6 +39,7 @@ LONGEST_WAIT: Final = 86_400.0 * 366
 """Seconds after which a job that gathers others looks again."""
 SPAWN_FIELDS: Final = (
     "payload",
+    "payload_version",
     "title",
     "text",
     "url",

@@ -81,11 +81,11 @@ async def test_missing_parameters_are_asked_for_once(
     (comment,) = comments(trello, card)
     assert comment.startswith(
         "No job was created: template bump needs other parameters.\n\n"
-        "- level: 'huge' is not one of \\['minor', 'major'\\]\n"
-        "- days: 12 is greater than the maximum of 9\n"
         "- package (Name on \\*PyPI\\*): is required\n"
+        "- level: must be minor or major, not 'huge'\n"
+        "- days: must be at most 9, not 12\n"
     )
-    assert "add the label again:\n\n```\nlevel: VALUE\ndays: VALUE\npackage: VALUE\n```" in comment
+    assert "add the label again:\n\n```\npackage: VALUE\nlevel: VALUE\ndays: VALUE\n```" in comment
     assert await bench.jobs() == []
     assert bench.labels(card) == []
     assert bench.context.health.problems == {}

@@ -79,7 +79,8 @@ async def test_tool_is_not_started_with_input_that_does_not_match_its_schema(
     job = await run(rt, make, "", "text", input_schema={"type": "object"})
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
     assert job.last_error == (
-        "input does not match the schema of tool 'it': 'text' is not of type 'object'"
+        "input does not match the schema of tool 'it': must be an object of keys and values,"
+        " not 'text'"
     )
     assert await rt.checkpoints.steps(job.number) == []
 

@@ -98,8 +98,8 @@ async def test_a_response_that_does_not_match_its_schema_fails_and_is_stored(
     job = await done(configured(rt), make, "http_request", {"url": SITE, "output": output_schema})
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert job.last_error == (
-        f"response of {SITE} does not match its schema: at ['n']: 'one' is not of type"
-        f" 'integer'; to see it: draftsman artifacts get D-{job.number} invalid-output"
+        f"response of {SITE} does not match its schema: n: must be a whole number, not 'one'"
+        f"; to see it: draftsman artifacts get D-{job.number} invalid-output"
     )
     assert await result_of(rt, job.number) == {"invalid-output": b'{"n": "one"}'}
 

@@ -127,7 +127,7 @@ async def test_requested_json_is_checked(
     job = await done(asks, make, "llm_generate", payload)
     assert job.result is not None, job.last_error
     assert job.result["body"] == {"n": 1}
-    for text, problem in (("{}", "'n' is a required property"), ("sure!", "not JSON")):
+    for text, problem in (("{}", "n: is required"), ("sure!", "not JSON")):
         route.respond(content=openai(text))
         job = await done(asks, make, "llm_generate", payload)
         assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")

@@ -104,10 +104,10 @@ class Client:
 
 @asynccontextmanager
 async def serve(
-    database_url: str, config: Callable[[str | None], Path], *options: str
+    database_url: str, config: Callable[[str | None], Path], *options: str, user: str = "root"
 ) -> AsyncIterator[Client]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "draftsman_tui", "--config", str(config("root")), "mcp", *options),
+        *(sys.executable, "-m", "draftsman_tui", "--config", str(config(user)), "mcp", *options),
         env={**os.environ, "DRAFTSMAN_DATABASE_URL": database_url},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -153,9 +153,9 @@ async def test_a_handshake_agrees_on_a_version_with_a_handshake(
     result = await client.initialize(version)
     known = version in ("2025-11-25", "2025-06-18")
     assert result["protocolVersion"] == (version if known else "2025-11-25")
-    assert result["capabilities"] == {"tools": {}}
+    assert result["capabilities"] == {"tools": {"listChanged": True}}
     tools = (await client.request("tools/list"))["result"]["tools"]
-    names = ["ask_human", "request_approval", "submit_job", "list_job_types", "job_status"]
+    names = ["ask_human", "request_approval", "submit_job", "job_status"]
     assert [tool["name"] for tool in tools] == names
     for tool in tools:
         assert tool["inputSchema"]["additionalProperties"] is False
@@ -260,40 +260,139 @@ async def test_jobs_are_submitted_and_shown(client: Client, rt: Runtime, make: F
     assert (unknown["isError"], "D-999999" in unknown["content"][0]["text"]) == (True, True)
 
 
-async def test_described_types_are_listed_and_submitted(client: Client, rt: Runtime) -> None:
-    schema = {"type": "object", "properties": {"week": {"type": "integer"}}, "required": ["week"]}
-    weekly = TypeDescription(
-        name="report:weekly", place="a:b", description="Write it.\n\nNow.", parameters=schema
-    )
+def described(name: str, **properties: Any) -> TypeDescription:
+    schema = {"properties": properties, "required": list(properties), "additionalProperties": False}
+    text = "Write it.\n\nWith care."
+    return TypeDescription(name=name, place="a:b", description=text, parameters=schema)
+
+
+WEEKLY: Final = described("report:weekly", week={"type": "integer", "maximum": 53})
+
+
+async def run_tools(client: Client) -> dict[str, Any]:
+    """Return the listed tools of types by name."""
+    tools = (await client.request("tools/list"))["result"]["tools"]
+    return {tool["name"]: tool for tool in tools if tool["name"].startswith("run_")}
+
+
+@pytest.mark.parametrize("meta", [{}, META])
+async def test_a_described_type_is_a_tool(client: Client, rt: Runtime, meta: Any) -> None:
+    if not meta:
+        await client.initialize()
+    client.meta = dict(meta)
+    async with registered(rt, WEEKLY, described("report_weekly")):
+        tools = await run_tools(client)
+        by_title = {tool["title"]: tool for tool in tools.values()}
+        assert by_title.keys() == {"Run report:weekly", "Run report_weekly"}
+        tool = by_title["Run report:weekly"]
+        assert tool["inputSchema"] == {"type": "object", **WEEKLY.parameters}
+        assert tool["annotations"] == {"readOnlyHint": False, "openWorldHint": True}
+        assert tool["description"] == "Submit a job of report:weekly.\n\nWrite it.\n\nWith care."
+        for arguments, problem in (
+            ({"week": "x"}, "payload of report:weekly: week: must be a whole number, not 'x'"),
+            ({}, "payload of report:weekly: week: is required"),
+            ({"weak": 1}, "unknown parameter 'weak'; did you mean week?; parameters: week"),
+        ):
+            wrong = await client.call(tool["name"], **arguments)
+            assert (wrong["isError"], wrong["content"][0]["text"]) == (True, problem)
+        nothing = await client.request("tools/call", name=tool["name"], arguments=7)
+        assert "must be an object" in nothing["result"]["content"][0]["text"]
+        assert await rt.read_model.jobs() == []
+        done = await client.call(tool["name"], week=3)
+        assert (done["isError"], done["structuredContent"]["outcome"]) == (False, "created")
+    [job] = await rt.read_model.jobs()
+    assert done["structuredContent"]["job"] == f"D-{job.number}"
+    submitted = await rt.read_model.job(job.number)
+    assert (submitted.type, submitted.payload) == ("report:weekly", {"week": 3})
+
+
+async def test_a_session_is_notified_of_types_that_come_and_change(
+    client: Client, rt: Runtime
+) -> None:
     await client.initialize()
-    async with registered(rt, weekly):
-        listed = (await client.call("list_job_types"))["structuredContent"]
-        assert listed == {"types": [{"type": "report:weekly", "description": "Write it."}]}
-        described = await client.call("list_job_types", type="report:weekly")
-        assert described["structuredContent"]["payload"] == schema
-        wrong = await client.call("submit_job", type="report:weekly", payload={"week": "x"})
-        assert (wrong["isError"], "'x' is not of type" in wrong["content"][0]["text"]) == (
-            True,
-            True,
-        )
-        done = await client.call("submit_job", type="report:weekly", payload={"week": 3})
-        assert done["isError"] is False
-        unknown = await client.call("list_job_types", type="report")
-        assert "nobody has described the type 'report'" in unknown["content"][0]["text"]
+    assert await run_tools(client) == {}
+    for schema in ({"type": "integer"}, {"type": "string"}):
+        client.notifications.clear()
+        async with registered(rt, described("report:weekly", week=schema)):
+            await until(lambda: _notified(client), "a notification")
+            [notification] = client.notifications
+            assert notification == {
+                "jsonrpc": "2.0",
+                "method": "notifications/tools/list_changed",
+            }
+            tools = await run_tools(client)
+            assert tools["run_report_weekly"]["inputSchema"]["properties"] == {"week": schema}
+
+
+async def test_a_client_without_a_session_listens_for_types(client: Client, rt: Runtime) -> None:
+    client.meta = dict(META)
+    for id, wanted in (
+        ("none", {"promptsListChanged": True}),
+        ("listen", {"toolsListChanged": True}),
+    ):
+        params = {"notifications": wanted, "_meta": META}
+        client.send(id=id, method="subscriptions/listen", params=params)
+    await until(lambda: _notified(client, 2), "the acknowledgments")
+    acknowledged = {
+        notification["params"]["_meta"][f"{KEY}subscriptionId"]: notification["params"]
+        for notification in client.notifications
+    }
+    assert acknowledged["none"]["notifications"] == {}
+    assert acknowledged["listen"]["notifications"] == {"toolsListChanged": True}
+    async with registered(rt, WEEKLY):
+        await until(lambda: _notified(client, 3), "a notification")
+    assert client.notifications[2:] == [
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/tools/list_changed",
+            "params": {"_meta": {f"{KEY}subscriptionId": "listen"}},
+        }
+    ]
+    client.send(method="notifications/cancelled", params={"requestId": "listen"})
+    wrong = await client.request("subscriptions/listen", notifications=7)
+    assert wrong["error"]["code"] == -32602
+
+
+async def _notified(client: Client, count: int = 1) -> bool:
+    return len(client.notifications) >= count
+
+
+async def test_only_people_who_may_submit_run_a_type(
+    database_url: str, config: Callable[[str | None], Path], rt: Runtime
+) -> None:
+    async with registered(rt, WEEKLY), serve(database_url, config, user="ben") as client:
+        await client.initialize()
+        own = await client.call("run_report_weekly", week=3)
+        generic = await client.call("submit_job", type="report:weekly", payload={"week": 3})
+    assert own == generic
+    assert (own["isError"], "may not submit" in own["content"][0]["text"]) == (True, True)
+    assert await rt.read_model.jobs() == []
 
 
 INVALID: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("ask_human", {}, "question is required"),
-    ("ask_human", {"question": ""}, "question must have 1 to 3,000 characters"),
-    ("ask_human", {"question": 7}, "question must be of the type string"),
-    ("ask_human", {"question": "x", "wait_seconds": True}, "must be of the type integer"),
-    ("ask_human", {"question": "x", "wait_seconds": 9e9}, "must be of the type integer"),
-    ("ask_human", {"question": "x", "wait_seconds": 99999}, "must be from 0 to 3600"),
-    ("ask_human", {"question": "x", "choices": ["a"] * 51}, "at most 50 items"),
-    ("ask_human", {"question": "x", "choices": [1]}, "choices[0] must be of the type string"),
+    ("ask_human", {}, "question: is required"),
+    ("ask_human", {"question": ""}, "question: must not be empty"),
+    ("ask_human", {"question": 7}, "question: must be text, not 7"),
+    (
+        "ask_human",
+        {"question": "x", "wait_seconds": True},
+        "wait_seconds: must be a whole number, not true",
+    ),
+    (
+        "ask_human",
+        {"question": "x", "wait_seconds": 9e9},
+        "must be a whole number, not 9000000000.0",
+    ),
+    ("ask_human", {"question": "x", "wait_seconds": 99999}, "must be at most 3600, not 99999"),
+    (
+        "ask_human",
+        {"question": "x", "choices": ["a"] * 51},
+        "choices: must have at most 50 entries",
+    ),
+    ("ask_human", {"question": "x", "choices": [1]}, "choices.0: must be text, not 1"),
     ("ask_human", {"question": "x", "choices": ["a", "A"]}, "two choices have the same value"),
-    ("ask_human", {"question": "x", "token": 1}, "unknown argument 'token'"),
-    ("submit_job", {"mode": "rm"}, "mode must be one of fix, investigate"),
+    ("ask_human", {"question": "x", "token": 1}, "token: unknown key; allowed: question, "),
+    ("submit_job", {"mode": "rm"}, "mode: must be fix or investigate, not 'rm'"),
 )
 
 
@@ -333,6 +432,7 @@ async def test_an_unreachable_database_is_an_error_of_the_tool(
 ) -> None:
     async with serve("postgresql://127.0.0.1:1/nothing", config) as client:
         await client.initialize()
+        assert await run_tools(client) == {}
         result = await client.call("ask_human", question="Which?")
     assert result["isError"] is True
     assert "\n" not in result["content"][0]["text"]

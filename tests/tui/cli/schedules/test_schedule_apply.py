@@ -133,7 +133,7 @@ INVALID_FILES: list[tuple[str, str, str]] = [
     ('cron = "0 2 * * *"', 'when = "every day at 9 UTC"', "names the zone UTC, and zone Eu"),
     ("0 2 * * *", "0 25 * * *", "invalid hour"),
     ("Europe/Berlin", "Europe/Berlyn", "unknown time zone"),
-    ("days = 3", 'days = "x"', "'x' is not of type 'integer'"),
+    ("days = 3", 'days = "x"', "days: must be a whole number, not 'x'"),
     ('"all"', '"some"', "misfire must be skip, last, all"),
     ('"queue"', "1", "overlap must be skip, queue, cancel-running"),
     ('jitter = "5m"', 'jitter = "5 parsecs"', "invalid duration"),

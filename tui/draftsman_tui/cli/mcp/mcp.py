@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import logging
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -11,8 +13,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
-from draftsman.actions.requests import submit
-from draftsman.agent_runs.mcp.protocol import MAX_LINE, TOO_LONG, McpServer, Tool, ToolError
+from draftsman.actions.requests import run_type, submit
+from draftsman.agent_runs.mcp.protocol import (
+    MAX_LINE,
+    TOO_LONG,
+    McpServer,
+    MoreTools,
+    Tool,
+    ToolError,
+)
 from draftsman.agent_runs.mcp.run_tools import (
     ACTION,
     CHOICES,
@@ -28,16 +37,21 @@ from draftsman.agent_runs.mcp.run_tools import (
 )
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.ids import job_name, parse_question
-from draftsman.text import first_line
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.mcp.type_tools import tool_names
 from draftsman_tui.cli.perform import call_of
 from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
+    from draftsman.actions.action import ActionResult
+    from draftsman.job_types.published.description import PublishedType
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.runtime import Runtime
 
 
+LISTING: Final = 5.0
+"""Seconds after which the tools are listed without the types that cannot be read."""
 MAX_WAIT: Final = 3600
 MAX_OPEN: Final = 100
 """Maximum number of questions that the server remembers."""
@@ -47,6 +61,7 @@ _WAIT: Final = {
     "maximum": MAX_WAIT,
     "description": "seconds to wait for the answer",
 }
+_log = logging.getLogger(__name__)
 
 
 class TeamTools:
@@ -61,6 +76,7 @@ class TeamTools:
         self._opened: Runtime | None = None
         self._open: dict[str, int] = {}
         """Jobs of questions whose answer no call has returned yet, by content."""
+        self._type_tools: list[Tool] = []
 
     def tools(self) -> list[Tool]:
         """Return the tools."""
@@ -91,7 +107,8 @@ class TeamTools:
             ),
             Tool(
                 "submit_job",
-                "Submit a job to draftsman, such as work for another coding agent.",
+                "Submit a job to draftsman: work for another coding agent, or a type without a tool"
+                " of its own.",
                 object_schema(
                     (),
                     text=text_schema("the instructions", 100_000),
@@ -103,18 +120,10 @@ class TeamTools:
                     mode={"type": "string", "maxLength": 20, "enum": ["fix", "investigate"]},
                     payload={
                         "type": "object",
-                        "description": "the payload of another type; see list_job_types",
+                        "description": "the payload of another type than run_agent",
                     },
                 ),
                 self._submit,
-            ),
-            Tool(
-                "list_job_types",
-                "List the types of jobs that submit_job takes, or the JSON Schema of the payload of"
-                " one.",
-                object_schema((), type=text_schema("the type to describe", 100)),
-                self._types,
-                read_only=True,
             ),
             Tool(
                 "job_status",
@@ -124,6 +133,35 @@ class TeamTools:
                 read_only=True,
             ),
         ]
+
+    async def type_tools(self) -> list[Tool]:
+        """Return a tool for each type that workers have described.
+
+        Without the database, they are those that were read before.
+        """
+        from draftsman.job_types.published.description import deployed
+
+        try:
+            async with asyncio.timeout(LISTING):
+                rt = await self._runtime()
+                types = deployed(await rt.published_types.all())
+        except (DraftsmanError, TimeoutError) as error:
+            problem = str(error) or f"no answer within {LISTING:g} s"
+            _log.warning("mcp: the job types are not read: %s", problem)
+            return self._type_tools
+        names = tool_names(type.name for type in types)
+        self._type_tools = [
+            Tool(
+                names[type.name],
+                "\n\n".join(filter(None, (f"Submit a job of {type.name}.", type.description))),
+                {"type": "object", **type.parameters},
+                functools.partial(self._run_type, type),
+                title=f"Run {type.name}",
+                is_checked=False,  # by its schema, when the job is submitted
+            )
+            for type in types
+        ]
+        return self._type_tools
 
     async def close(self) -> None:
         """Close the connections to the database."""
@@ -195,30 +233,16 @@ class TeamTools:
             result = await submit(await call_of(self._app, rt), request)
         except DraftsmanError as error:
             raise ToolError(str(error)) from None
-        job = result.value
-        data = {"job": job.name, "outcome": str(job.outcome), "status": str(job.status)}
-        if job.warning is not None:
-            data["warning"] = job.warning
-        return data, "; ".join([str(result), *result.warnings])
+        return _submitted(result)
 
-    async def _types(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        """Return the described types, or one with its parameters."""
+    async def _run_type(
+        self, type: PublishedType, arguments: dict[str, Any]
+    ) -> tuple[dict[str, Any], str]:
         try:
             rt = await self._runtime()
-            if (name := arguments.get("type")) is not None:
-                type = await rt.published_types.get(name)
-                described = {"description": type.description, "payload": type.parameters}
-                data: dict[str, Any] = {"type": type.name, **described}
-            else:
-                types = await rt.published_types.all()
-                listed = [
-                    {"type": type.name, "description": first_line(type.description)}
-                    for type in types
-                ]
-                data = {"types": listed}
+            return _submitted(await run_type(await call_of(self._app, rt), type, arguments))
         except DraftsmanError as error:
             raise ToolError(str(error)) from None
-        return data, json.dumps(data, ensure_ascii=False)
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         try:
@@ -245,6 +269,15 @@ class TeamTools:
         return data, json.dumps(data, ensure_ascii=False)
 
 
+def _submitted(result: ActionResult[SubmittedJob]) -> tuple[dict[str, Any], str]:
+    """Return a submitted job as data and as text."""
+    job = result.value
+    data = {"job": job.name, "outcome": str(job.outcome), "status": str(job.status)}
+    if job.warning is not None:
+        data["warning"] = job.warning
+    return data, "; ".join([str(result), *result.warnings])
+
+
 async def ask_run(kind: str, /, **fields: Any) -> dict[str, Any]:
     """Send a message on the socket of the run; return its reply. Raises ToolError."""
     try:
@@ -254,7 +287,12 @@ async def ask_run(kind: str, /, **fields: Any) -> dict[str, Any]:
 
 
 async def serve(
-    tools: Sequence[Tool], instructions: str, source: BinaryIO, output: BinaryIO
+    tools: Sequence[Tool],
+    instructions: str,
+    source: BinaryIO,
+    output: BinaryIO,
+    *,
+    more: MoreTools | None = None,
 ) -> None:
     """Answer the messages of a client until the end of its input."""
 
@@ -262,7 +300,7 @@ async def serve(
         output.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
         output.flush()
 
-    server = McpServer(tools, instructions, send)
+    server = McpServer(tools, instructions, send, more=more)
     reader = asyncio.StreamReader(limit=MAX_LINE)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
@@ -304,7 +342,7 @@ DEFAULT_WAIT: Final = 50.0
         "draftsman mcp --wait 30m --notify slack:C0123",
         "claude mcp add draftsman -- draftsman mcp --notify slack:C0123",
     ),
-    does=(submit,),
+    does=(submit, run_type),
 )
 @click.option(
     "--wait",
@@ -317,14 +355,15 @@ async def mcp(app: App, wait: float, notify: tuple[str, ...]) -> None:
     """Run an MCP server for a coding agent.
 
     The client starts this command, and speaks JSON-RPC with it on standard input and output.
-    Outside a run the tools are ask_human, request_approval, submit_job, list_job_types and
-    job_status; inside of a run they are ask_human, request_approval and report_progress, for the
-    run's job.
+    Outside a run the tools are ask_human, request_approval, submit_job and job_status, and one for
+    each job type that workers have described; inside of a run they are ask_human, request_approval
+    and report_progress, for the run's job.
     """
     team = None if run_socket.path() else TeamTools(app, wait, list(notify))
     tools = RunTools(ask_run).tools() if team is None else team.tools()
     try:
-        await serve(tools, INSTRUCTIONS, sys.stdin.buffer, sys.stdout.buffer)
+        more = None if team is None else team.type_tools
+        await serve(tools, INSTRUCTIONS, sys.stdin.buffer, sys.stdout.buffer, more=more)
     finally:
         if team is not None:
             await team.close()

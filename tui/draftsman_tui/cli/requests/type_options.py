@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from draftsman.errors import DraftsmanError, UsageError
+from draftsman.errors import DraftsmanError, UndescribedType, UsageError
 from draftsman.json_schemas.parameter_schema import ParameterSchema, placeholder, text_choices
 from draftsman_tui.cli.app import App
 from draftsman_tui.terminal import params
@@ -108,8 +108,14 @@ async def typed_fields(
     given = dict(fields.get("parameters", ()))
     rest = {name: value for name, value in fields.items() if name not in ("parameters", "text")}
     if type is None or words.type is None:
-        if is_option and (option := next(_options(ctx, text), None) or next(iter(given), None)):
-            raise UsageError(f"{option}: nobody has described the type {words.type}; use --payload")
+        option = next(_options(ctx, text), None) or next(iter(given), None)
+        if option is not None and words.type is not None:
+            try:
+                await rt.published_types.get(words.type)
+            except UndescribedType as error:
+                if error.near or is_option:
+                    tail = "" if error.near else "; use --payload"
+                    raise UsageError(f"{option}: {error.reason}{tail}") from None
         refuse_options(ctx, text, fields)
         return {**rest, **({"text": fields["text"]} if "text" in fields else {})}
     remaining = list(text if is_option else text[1:])

@@ -15,6 +15,7 @@ from draftsman.deliveries.target import parse
 from draftsman.durations import OutOfRange, parse_duration, parse_instant
 from draftsman.errors import FieldError, UsageError
 from draftsman.jobs.job import AGENT_TYPE, Job, Mode, OnLost
+from draftsman.jobs.requests.invocation import PAYLOAD_VERSION
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.uncommitted_changes import FIELD as CHANGES
 from draftsman.repos.repo_catalog import Catalog
@@ -195,7 +196,8 @@ def from_job(job: Job) -> dict[str, str]:
     repo = payload.pop("repo", None) or {}
     for name in ("labels", CHANGES):
         payload.pop(name, None)
-    overrides = {key: value for key, value in job.overrides.items() if key != "answers"}
+    kept_elsewhere = ("answers", PAYLOAD_VERSION)
+    overrides = {key: value for key, value in job.overrides.items() if key not in kept_elsewhere}
     timeout = overrides.pop("timeout", None)
     notify = overrides.pop("notify", "")
     source = repo.get("source") or ""

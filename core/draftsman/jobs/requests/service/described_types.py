@@ -50,6 +50,8 @@ def _with_defaults(request: Invocation, type: TypeDescription, limits: JobLimits
             f"payload of {type.name}: the concurrency key {type.concurrency!r} of the type is"
             f" longer than {MAX_KEY} characters with these parameters"
         )
+    if type.payload_version != 1:
+        defaults["payload_version"] = type.payload_version
     set_elsewhere = limits.configured.get(request.type, {}).keys() | request.overrides.keys()
     for limit in _SUBMITTED:
         if limit in type.limits and limit not in set_elsewhere:

@@ -10,7 +10,7 @@ from typing import Any
 from draftsman.deliveries.target import NONE
 from draftsman.ids import new_id
 from draftsman.jobs.requests import payloads as job_payloads
-from draftsman.jobs.requests.invocation import PARAMETERS, Invocation, plain_digest
+from draftsman.jobs.requests.invocation import PARAMETERS, PAYLOAD_VERSION, Invocation, plain_digest
 from draftsman.jobs.runs.job_limits import TOOL_TYPE, JobLimits, check_override_names
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import NO_REPO, RepoName, repo_columns, repo_names_by_source
@@ -114,13 +114,16 @@ def _repo_name(item: Invocation, repo_names: Mapping[str, RepoName] | None) -> R
 def _stored_overrides(item: Invocation) -> dict[str, Any]:
     """Return the overrides with what else a job stores in them.
 
-    These are whether it notifies nobody, and the parameters of its template.
+    These are whether it notifies nobody, the parameters of its template, and the version of its
+    payload.
     """
     overrides = dict(item.overrides)
     if NONE in item.notify:
         overrides["notify"] = NONE
     if item.template is not None and item.template.parameters:
         overrides[PARAMETERS] = item.template.parameters
+    if item.payload_version not in (None, 1):
+        overrides[PAYLOAD_VERSION] = item.payload_version
     return overrides
 
 
