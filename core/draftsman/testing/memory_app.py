@@ -19,6 +19,7 @@ from draftsman.client.requests import Request
 from draftsman.handlers.handler_errors import handler_failure
 from draftsman.job_types import declaration
 from draftsman.jobs.job import Condition, Status
+from draftsman.jobs.requests.invocation import PAYLOAD_VERSION
 from draftsman.jobs.requests.service.submissions import SubmittedJob
 from draftsman.jobs.runs.outcome import Cancel, Done
 from draftsman.people.policy import Person
@@ -90,6 +91,7 @@ class MemoryApp(DrainedApp):
                 number=number,
                 type=request["type"],
                 payload=request.get("payload", {}),
+                payload_version=request.get("payload_version", 1),
                 title=request.get("title"),
                 key=key,
                 due=request.get("run_at", self.now + delay),
@@ -107,7 +109,11 @@ class MemoryApp(DrainedApp):
             raise undeclared(job.type)
         people = {PERSON: Person(PERSON, frozenset())}
         memory = Memory(self.answers, set(), self._clock, [], people, jobs=self)
-        columns = {"type": job.type, "ticket_title": job.title}
+        columns = {
+            "type": job.type,
+            "ticket_title": job.title,
+            "overrides": {PAYLOAD_VERSION: job.payload_version},
+        }
         try:
             outcome = await run_in_memory(
                 declared.handler(), memory, Settings(), job.payload, columns
