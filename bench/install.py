@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
-import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.support.locked_environment import is_stale, keep, python_of, run
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parent / ".bench"
@@ -58,7 +58,7 @@ def _python() -> Program:
 def _oban() -> Program:
     """Run it with the bench's own Python, or with a newer version of the PATH."""
     folder = FOLDER / "oban"
-    if sys.version_info >= OBAN_PYTHON or not _stale(folder, OBAN_LOCK):
+    if sys.version_info >= OBAN_PYTHON or not is_stale(folder, OBAN_LOCK):
         return _environment(folder, OBAN_LOCK, sys.executable)
     newer = next((name for name in NEWER if _works(name)), None)
     if newer is None:
@@ -71,30 +71,8 @@ def _oban() -> Program:
 
 
 def _environment(folder: Path, lock: Path, interpreter: str) -> Program:
-    """Create a virtual environment with the locked packages unless it is current."""
-    python = folder / "bin" / "python"
-    if _stale(folder, lock):
-        print(f"bench: installing the peers of {lock.name} into {folder}", file=sys.stderr)
-        _run(interpreter, "-m", "venv", "--clear", str(folder))
-        pip = (str(python), "-m", "pip", "install", "-q", "--require-hashes")
-        try:
-            _run(*pip, "-r", str(lock))
-        except subprocess.CalledProcessError:
-            _one_by_one((*pip, "--no-deps"), lock, folder)
-        _keep(folder, lock)
+    python = python_of(folder, lock, interpreter)
     return Program((str(python), "-m", "bench.peers.child"))
-
-
-def _one_by_one(pip: tuple[str, ...], lock: Path, folder: Path) -> None:
-    """Install each installable requirement; a peer without its own fails when it starts."""
-    requirement = folder / "one.txt"
-    for block in re.split(r"\n(?=[a-z])", lock.read_text()):
-        if "==" in block.partition("\n")[0]:
-            requirement.write_text(block)
-            if subprocess.run(
-                [*pip, "-r", str(requirement)], capture_output=True, check=False
-            ).returncode:
-                print(f"bench: cannot install {block.split()[0]}", file=sys.stderr)
 
 
 def _node() -> Program:
@@ -103,41 +81,24 @@ def _node() -> Program:
     if node is None or npm is None:
         raise FileNotFoundError("there is no node with npm on the PATH")
     folder = FOLDER / "node"
-    if _stale(folder, PACKAGES):
+    if is_stale(folder, PACKAGES):
         print(f"bench: installing the peers of {PACKAGES.name} into {folder}", file=sys.stderr)
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(PACKAGES, folder)
         quiet = ("--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--silent")
-        _run(npm, "install", *quiet, "--prefix", str(folder))
-        _keep(folder, PACKAGES)
+        run(npm, "install", *quiet, "--prefix", str(folder))
+        keep(folder, PACKAGES)
     modules = {"NODE_PATH": str(folder / "node_modules")}
     return Program((node, str(HERE / "node" / "child.cjs")), modules)
-
-
-def _stale(folder: Path, pins: Path) -> bool:
-    stamp = folder / ".pins"
-    return not stamp.exists() or stamp.read_text() != _digest(pins)
-
-
-def _keep(folder: Path, pins: Path) -> None:
-    (folder / ".pins").write_text(_digest(pins))
-
-
-def _digest(pins: Path) -> str:
-    return f"{HERE} {hashlib.sha256(pins.read_bytes()).hexdigest()}"
 
 
 def _works(interpreter: str) -> bool:
     """Return whether a program runs: a shim of a version manager may stand for no program."""
     try:
-        _run(interpreter, "-c", "pass")
+        run(interpreter, "-c", "pass")
     except (OSError, subprocess.CalledProcessError):
         return False
     return True
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, capture_output=True, text=True, check=True)
 
 
 def _reason(error: OSError | subprocess.CalledProcessError) -> str:

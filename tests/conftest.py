@@ -24,7 +24,7 @@ from draftsman import basic_settings
 from draftsman.database.database import Connection, Database
 from draftsman.log import OWN
 from draftsman.settings import Settings, settings_model
-from draftsman_testing import TEST_URL
+from draftsman.testing.databases import TEST_URL
 from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
 from tests.support.clock import Clock
@@ -35,7 +35,13 @@ from tests.support.sessions import Sessions
 
 pytest_plugins = ["draftsman_testing.fixtures"]
 SERVER = pytest.StashKey[Server]()
-QUICK = hypothesis.settings(database=None, deadline=None, derandomize=True, max_examples=15)
+QUICK = hypothesis.settings(
+    database=None,
+    deadline=None,  # and no check of the time: the machine runs other tests beside them
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=True,
+    max_examples=15,
+)
 hypothesis.settings.register_profile(repeated_costs.QUICK, QUICK)
 # more and other examples: tests/soak/soak_properties.py
 hypothesis.settings.register_profile("soak", QUICK, derandomize=False, max_examples=500)
@@ -206,6 +212,12 @@ def own_database(server: Server) -> Iterator[str]:
 def database_url(server: Server, database: str) -> str:
     """Provide the URL of a migrated database that only this test uses."""
     return server.url(database)
+
+
+@pytest.fixture
+def draftsman_database_url(database_url: str) -> str:
+    """Provide it for the fixtures of the plugin of pytest."""
+    return database_url
 
 
 @pytest.fixture(scope="session")

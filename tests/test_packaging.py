@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from draftsman_testing import TEST_URL
+from draftsman.testing.databases import TEST_URL
 from tests.plugins import example
 
 ROOT = Path(__file__).resolve().parents[1]

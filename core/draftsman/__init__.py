@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from draftsman.job_types.declaration import job
     from draftsman.job_types.lifespan import lifespan, middleware
     from draftsman.job_types.schedules import Every
+    from draftsman.job_types.secret_name import SecretName
     from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
     from draftsman.jobs.runs.run import ClaimedJob
     from draftsman.people.policy import Person
@@ -51,6 +52,7 @@ __all__ = [
     "Person",
     "Request",
     "RunContext",
+    "SecretName",
     "Snooze",
     "__version__",
     "job",
@@ -76,6 +78,7 @@ _MODULES = {
     "Person": "people.policy",
     "Request": "client.requests",
     "RunContext": "handlers.context",
+    "SecretName": "job_types.secret_name",
     "Snooze": "jobs.runs.outcome",
     "Every": "job_types.schedules",
     "job": "job_types.declaration",

@@ -20,8 +20,7 @@ from draftsman.job_types import declaration, lifespan
 from draftsman.job_types.app import handlers_of
 from draftsman.processes.host import login
 from draftsman.runtime import Runtime
-from draftsman.testing import run_handler
-from draftsman.testing.memory_app import MemoryApp
+from draftsman.testing import MemoryApp, WorkerApp, run_handler
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_question
 from tests.docs.pages import DOCS
 
@@ -31,20 +30,28 @@ BLOCKS: Final = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DO
 MIDDLEWARE: Final = [block for block in BLOCKS if "@middleware" in block]
 
 
-@pytest.fixture
-def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Import the examples as modules of a package `company`."""
-    monkeypatch.setattr(declaration, "declared_types", {})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (package := tmp_path / "company").mkdir()
-    monkeypatch.setattr(lifespan, "_lifespans", [])
+def write_company(folder: Path) -> None:
+    """Write the examples as modules of a package `company`."""
+    (package := folder / "company").mkdir()
     blocks = [block for block in BLOCKS if block not in MIDDLEWARE]
     declarations = [block for block in blocks if "company.jobs import" not in block]
-    submitting, testing, replaying = (block for block in blocks if block not in declarations)
-    (package / "test_jobs.py").write_text(testing, encoding="utf-8")
+    submitting, in_memory, by_worker, replaying = (
+        block for block in blocks if block not in declarations
+    )
+    (package / "test_jobs.py").write_text(in_memory, encoding="utf-8")
+    (package / "test_workers.py").write_text(by_worker, encoding="utf-8")
     (package / "test_replays.py").write_text(replaying, encoding="utf-8")
     (package / "jobs.py").write_text("\n".join(declarations), encoding="utf-8")
     (package / "orders.py").write_text(submitting, encoding="utf-8")
+
+
+@pytest.fixture
+def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """Import the examples."""
+    monkeypatch.setattr(declaration, "declared_types", {})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(lifespan, "_lifespans", [])
+    write_company(tmp_path)
     yield importlib.import_module("company.orders")
     for name in [name for name in sys.modules if name.partition(".")[0] == "company"]:
         del sys.modules[name]
@@ -69,18 +76,18 @@ async def test_the_examples_run(
             monkeypatch.setattr(company.weekly, "_options", {"client": blocking})
             monkeypatch.setattr(company.ship, "_options", {"client": blocking})
             parcel = await asyncio.to_thread(company.order_everything)
-            assert (await parcel.result_async(30)).label == "N-7"
+            assert parcel.label == "N-7"
             await wait_for_question(rt, 1)
             await client.answer("D-1/1", "yes")
             assert (await client.wait(1, 30)).result == {"value": "sent"}
             draft = company_jobs(company).draft.with_options(client=blocking)
             assert await (await draft.submit_async("Dear Anna")).result_async(30) == 9
             render = company_jobs(company).render.with_options(client=blocking)
-            assert (await render.submit_async(3)).number > 1
+            assert (await render.submit_async(3)).number > 7
         replays: Any = importlib.import_module("company.test_replays")
         monkeypatch.setattr(replays, "Draftsman", lambda: Draftsman(database_url, config=config))
         await replays.test_the_last_reports_would_run_as_they_did()
-        ship = await client.get(parcel.number)
+        ship = await client.get(7)
         assert (ship.ticket_title, ship.concurrency_key) == ("Ship order 7", "order-7")
 
 
@@ -150,6 +157,10 @@ async def test_the_middleware_surrounds_a_run(
 
 def test_the_test_passes(company: Any, draftsman_app: MemoryApp) -> None:
     importlib.import_module("company.test_jobs").test_weekly(draftsman_app)
+
+
+def test_the_test_by_a_worker_passes(company: Any, draftsman_worker: WorkerApp) -> None:
+    importlib.import_module("company.test_workers").test_weekly_later(draftsman_worker)
 
 
 def company_jobs(company: Any) -> Any:

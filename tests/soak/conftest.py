@@ -15,7 +15,7 @@ NEEDS = (
     " OpenCode, Codex, Claude Code, Qwen Code, Gemini CLI and Goose (or their paths in OPENCODE,"
     " CODEX, CLAUDE, QWEN, GEMINI and GOOSE),"
     " and npm, yarn, pnpm, bun, deno, cargo, go, mvn, gradle, tox, nox, rspec and phpunit on this"
-    " machine"
+    " machine, and a network for the 170 MB of libraries in tests/libraries"
 )
 
 

@@ -9,7 +9,7 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import httpx
@@ -101,7 +101,32 @@ def _wait_without_threads() -> None:
     Python 3.11 starts a thread for each child process, which costs as much as most git commands.
     """
     if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):
-        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+        asyncio.set_child_watcher(_ChildWatcher())
+
+
+class _ChildWatcher(asyncio.PidfdChildWatcher):
+    """Watches in the event loop that started the child, of any thread, as later Pythons do."""
+
+    def attach_loop(self, loop: object) -> None:
+        pass
+
+    def is_active(self) -> bool:
+        return True
+
+    def add_child_handler(self, pid: int, callback: Callable[..., object], *args: object) -> None:
+        loop: Any = asyncio.get_running_loop()
+        pidfd = os.pidfd_open(pid)
+
+        def reap() -> None:
+            loop._remove_reader(pidfd)
+            os.close(pidfd)
+            try:
+                _, status = os.waitpid(pid, 0)
+            except ChildProcessError:
+                status = 255 << 8
+            callback(pid, os.waitstatus_to_exitcode(status), *args)
+
+        loop._add_reader(pidfd, reap)
 
 
 def _read_no_constants() -> None:

@@ -32,7 +32,7 @@ from draftsman.client.requests import Request
 from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman.formats.truncation import truncate
 from draftsman.handlers.blocking_context import BlockingRunContext, run_in_thread
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.job_types.lifespan import surrounded, surrounded_by_async
 from draftsman.job_types.parameters import Parameters
@@ -40,8 +40,10 @@ from draftsman.job_types.payload_version import Migrate, PayloadVersion
 from draftsman.job_types.process_runs import ProcessRuns
 from draftsman.job_types.published.description import TypeDescription
 from draftsman.job_types.schedules import Every, described_schedules
+from draftsman.job_types.secret_name import RunSecrets
 from draftsman.job_types.submission import SubmitOptions, SubmittedJobOf, submit, submit_async
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+from draftsman.outbound.secret_values import hide_values
 from draftsman.settings.job_types import TypeSettings
 
 P = ParamSpec("P")
@@ -217,8 +219,13 @@ async def _run(
     type: JobType[Any, Any], processes: ProcessRuns | None, context: RunContext
 ) -> Outcome:
     """Run the function of a type with the payload of the job."""
+    secrets = None
+    if type.parameters.name_secrets:
+        run = worker_run(context)
+        secrets = RunSecrets(run.settings.secrets)
+        run.secrets = secrets.values
     try:
-        arguments = type.parameters.arguments(type.version.payload_of(context.job))
+        arguments = type.parameters.arguments(type.version.payload_of(context.job), secrets)
     except UsageError as error:
         text = f"{error}{type.version.note(context.job)}"
         raise Failure(text, code="invalid_payload", declared="PERMANENT") from None
@@ -230,9 +237,14 @@ async def _run(
         else:
             with surrounded(context.job):
                 value = await type.function(context, **arguments)
-    if isinstance(value, Done | Snooze | Cancel):
-        return value
-    return Done(type.parameters.results.dump(value))
+    outcome = (
+        value
+        if isinstance(value, Done | Snooze | Cancel)
+        else Done(type.parameters.results.dump(value))
+    )
+    if secrets is not None and isinstance(outcome, Done):
+        return Done(hide_values(outcome.result, secrets.values))
+    return outcome
 
 
 class Declaration:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 from uuid import UUID
 
 from draftsman.costs.budgets import BudgetState
-from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted
+from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted, UsageError
 from draftsman.handlers.context import RunContext, interrupt_by, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
+from draftsman.job_types.secret_name import given_secrets
 from draftsman.jobs.job import Mode, Source
 from draftsman.jobs.requests.attachments import AttachedFile, JobAttachment
 from draftsman.jobs.reserved_names import Owner
@@ -49,6 +50,7 @@ from draftsman.settings import Settings
 from draftsman.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, clean_within_limit
 from draftsman.workflows.dependencies import Parent
 
+Q = TypeVar("Q", bound=Question)
 RUNS: Final = 1000
 """Maximum number of runs of a handler."""
 DEADLINE: Final = 3600.0
@@ -139,6 +141,7 @@ async def run_handler(
     parents: Sequence[Parent] = (),
     attachments: Sequence[AttachedFile] = (),
     jobs: SpawnedJobs | None = None,
+    secrets: Mapping[str, str] | None = None,
     **columns: Any,
 ) -> HandlerResult:
     """Run a handler until it returns an outcome, replaying it after each answer and each sleep.
@@ -147,34 +150,47 @@ async def run_handler(
     approval, a `Deny`, a `RequestChanges`, or None to let the question expire. `lost_after` names
     steps after which the worker is lost once, after the step's effect and before its result is
     recorded. `parents` are the jobs that the job waited for, `attachments` its files, `jobs`
-    runs those that it spawns, and `columns` are further columns of the job, such as `ticket_text`.
+    runs those that it spawns, `secrets` are those of its worker, and `columns` are further columns
+    of the job, such as `ticket_text`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
-    an expired question or a denial ends the job; and AssertionError for a question without an entry
-    in `answers`, and for a handler that returns after it has paused.
+    an expired question or a denial ends the job; and AssertionError for a question that no entry of
+    `answers` fits, and for a handler that returns after it has paused.
     """
+    used = settings or Settings()
+    memory = Memory(
+        answers or {},
+        set(lost_after),
+        clock or Clock(),
+        list(parents),
+        configured_policy(used).people or {PERSON: Person(PERSON, frozenset())},
+    )
+    memory.attachments.files = attachments
+    memory.jobs = jobs
+    with given_secrets(secrets):
+        return memory.result(await run_in_memory(handler, memory, used, payload or {}, columns))
+
+
+async def run_in_memory(
+    handler: Handler,
+    memory: Memory,
+    settings: Settings,
+    payload: Mapping[str, Any],
+    columns: Mapping[str, Any],
+) -> Outcome:
+    """Return the outcome of a handler after all of its runs; raises as `run_handler` does."""
     async with SchemaChecker() as schemas:
-        used = settings or Settings()
-        memory = Memory(
-            answers or {},
-            set(lost_after),
-            clock or Clock(),
-            list(parents),
-            configured_policy(used).people or {PERSON: Person(PERSON, frozenset())},
-        )
-        memory.attachments.files = attachments
-        memory.jobs = jobs
-        services = cast(RunServices, MemoryServices(used, memory, schemas))
+        services = cast(RunServices, MemoryServices(settings, memory, schemas))
         for run in range(1, RUNS + 1):
             memory.run = run
-            ctx = RunContext(_claimed(run, payload or {}, columns), services, DEADLINE)
+            ctx = RunContext(_claimed(run, payload, columns), services, DEADLINE)
             outcome = await run_once(handler, ctx)
             if outcome is None:
                 memory.answer_open_questions()
             elif isinstance(outcome, Snooze):
                 await memory.outcome(ctx.job, outcome)
             else:
-                return memory.result(outcome)
+                return outcome
     raise AssertionError(f"the handler did not return an outcome within {RUNS} runs")
 
 
@@ -285,15 +301,17 @@ class Memory:
     collected: HandlerResult = field(default_factory=lambda: HandlerResult(Snooze(0)))
 
     def result(self, outcome: Outcome) -> HandlerResult:
-        steps = self.known_steps.values()
-        self.collected.steps = {
-            step.key: step.result for step in steps if step.owner == Owner.HANDLER
-        }
+        self.collected.steps = self.results
         self.collected.outcome = outcome
         self.collected.runs = self.run
         self.collected.questions = self.asked
         self.collected.checkpoint = self.data
         return self.collected
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The result of each step of the handler by its key."""
+        return handler_steps(self.known_steps.values())
 
     # Checkpoints
 
@@ -458,21 +476,13 @@ class Memory:
 
         Of alternatives, that whose key comes first in `answers` is answered.
         """
-        keys = list(self.answers)
         open_questions = [item for item in self.asked if item.status is QuestionStatus.OPEN]
-        for question in sorted(
-            open_questions,
-            key=lambda item: keys.index(item.key) if item.key in keys else len(keys),
-        ):
+        for question in in_order_of_answers(open_questions, self.answers):
             if self.asked[question.ordinal - 1].status is QuestionStatus.OPEN:
                 self._answer(question)
 
     def _answer(self, question: Question) -> None:
-        if question.key not in self.answers:
-            raise AssertionError(
-                f"the handler asked {question.key!r} ({question.text}); add this key to answers"
-            )
-        status, resolution = _resolution(question, self.answers[question.key])
+        status, resolution = _resolution(question, reply_to(question, self.answers))
         self._close(question, status, resolution)
         if fails_job(question, resolution):
             raise NotPermitted(f"question {question.key!r} was denied, so the job fails")
@@ -488,26 +498,60 @@ class Memory:
             )
 
 
+def in_order_of_answers(questions: Iterable[Q], answers: Mapping[str, Reply]) -> list[Q]:
+    """Return the questions in the order in which a test answers them."""
+    keys = list(answers)
+    return sorted(
+        questions, key=lambda item: keys.index(item.key) if item.key in keys else len(keys)
+    )
+
+
+def reply_to(question: Question, answers: Mapping[str, Reply]) -> Reply:
+    """Return the answer that a test has for a question; raises AssertionError without one."""
+    if question.key not in answers:
+        raise AssertionError(
+            f"the handler asked {question.key!r} ({question.text}); add this key to answers"
+        )
+    return answers[question.key]
+
+
+def unfit(question: Question, reason: object) -> AssertionError:
+    """Return the error of an answer that the question does not take."""
+    return AssertionError(f"the answer to {question.key!r} does not fit: {reason}")
+
+
+def handler_steps(steps: Iterable[Step]) -> dict[str, Any]:
+    """Return the result of each step of the handler itself by its key."""
+    return {step.key: step.result for step in steps if step.owner == Owner.HANDLER}
+
+
+def response_of(question: Question, value: str | bool | Deny | RequestChanges) -> Response:
+    """Return the response that is an answer to a question."""
+    event = f"test:{question.name}"
+    if not isinstance(value, bool | Deny | RequestChanges):
+        return Response(source_event_id=event, text=value)
+    reason = None if isinstance(value, bool) else value.reason
+    decision = Decision.APPROVE if value is True else Decision.DENY
+    if isinstance(value, RequestChanges):
+        decision = Decision.REQUEST_CHANGES
+    return Response(source_event_id=event, decision=decision, reason=reason)
+
+
 def _resolution(question: Question, value: Reply) -> tuple[QuestionStatus, Resolution]:
-    """Resolve a question with an answer; raises UsageError for an invalid answer."""
+    """Resolve a question with an answer; raises AssertionError for one that does not fit."""
     if value is None:
         return _expired(question)
-    event = f"test:{question.name}"
-    if isinstance(value, bool | Deny | RequestChanges):
-        reason = None if isinstance(value, bool) else value.reason
-        decision = Decision.APPROVE if value is True else Decision.DENY
-        if isinstance(value, RequestChanges):
-            decision = Decision.REQUEST_CHANGES
-        response = Response(source_event_id=event, decision=decision, reason=reason)
-    else:
-        response = Response(source_event_id=event, text=value)
-    check_kind(question, response)
-    if response.decision is not None:
+    response = response_of(question, value)
+    try:
+        check_kind(question, response)
+        answer = None if response.text is None else parse_answer(question, response)
+    except UsageError as error:
+        raise unfit(question, error) from None
+    if answer is not None:
+        resolution = Resolution("answered", "person", answer.value, answer.text, by=(PERSON,))
+    elif response.decision is not None:
         outcome = response.decision.outcome
         resolution = Resolution(outcome, "person", by=(PERSON,), reason=response.reason)
-    else:
-        answer = parse_answer(question, response)
-        resolution = Resolution("answered", "person", answer.value, answer.text, by=(PERSON,))
     return QuestionStatus.ANSWERED, resolution
 
 
