@@ -109,7 +109,7 @@ class DrainedApp(ABC):
     def wait(self, job: SubmittedJob, timeout: float | None = None) -> AppJob:
         """Run the jobs that are due; return this one. Raises TimeoutError if it is not due."""
         self.drain()
-        found = self.jobs[job.number - 1]
+        found = next(each for each in self.jobs if each.number == job.number)
         if found.status in (Status.QUEUED, Status.SCHEDULED):
             raise TimeoutError(f"{found.name} is due at {found.due}; advance the clock")
         return found

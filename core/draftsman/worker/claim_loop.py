@@ -386,7 +386,8 @@ class ClaimLoop:
                     await self._claim.leave_grace(parked.lease)
                     return None
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), min(left, self._settings.poll))
+                    async with asyncio.timeout(min(left, self._settings.poll)):
+                        await woken.wait()
                 woken.clear()
         except asyncio.CancelledError:
             await asyncio.shield(self._claim.leave_grace(parked.lease))
