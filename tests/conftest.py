@@ -35,7 +35,13 @@ from tests.support.sessions import Sessions
 
 pytest_plugins = ["draftsman_testing.fixtures"]
 SERVER = pytest.StashKey[Server]()
-QUICK = hypothesis.settings(database=None, deadline=None, derandomize=True, max_examples=15)
+QUICK = hypothesis.settings(
+    database=None,
+    deadline=None,  # and no check of the time: the machine runs other tests beside them
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=True,
+    max_examples=15,
+)
 hypothesis.settings.register_profile(repeated_costs.QUICK, QUICK)
 # more and other examples: tests/soak/soak_properties.py
 hypothesis.settings.register_profile("soak", QUICK, derandomize=False, max_examples=500)

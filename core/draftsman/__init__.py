@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from draftsman.client.requests import Request
     from draftsman.errors import Failure
     from draftsman.handlers.asks import Approve, Ask
+    from draftsman.handlers.batches import BatchRun
     from draftsman.handlers.blocking_context import BlockingRunContext
     from draftsman.handlers.context import RunContext
     from draftsman.job_types.declaration import job
     from draftsman.job_types.lifespan import lifespan, middleware
     from draftsman.job_types.schedules import Every
+    from draftsman.job_types.secret_name import SecretName
     from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
     from draftsman.jobs.runs.run import ClaimedJob
     from draftsman.people.policy import Person
@@ -36,6 +38,7 @@ __all__ = [
     "Answered",
     "Approve",
     "Ask",
+    "BatchRun",
     "BlockingClient",
     "BlockingRunContext",
     "Cancel",
@@ -51,6 +54,7 @@ __all__ = [
     "Person",
     "Request",
     "RunContext",
+    "SecretName",
     "Snooze",
     "__version__",
     "job",
@@ -62,6 +66,7 @@ _MODULES = {
     "Answered": "questions.question",
     "Approve": "handlers.asks",
     "Ask": "handlers.asks",
+    "BatchRun": "handlers.batches",
     "BlockingClient": "client.blocking",
     "BlockingRunContext": "handlers.blocking_context",
     "Cancel": "jobs.runs.outcome",
@@ -76,6 +81,7 @@ _MODULES = {
     "Person": "people.policy",
     "Request": "client.requests",
     "RunContext": "handlers.context",
+    "SecretName": "job_types.secret_name",
     "Snooze": "jobs.runs.outcome",
     "Every": "job_types.schedules",
     "job": "job_types.declaration",

@@ -72,6 +72,8 @@ _TEXTS: Final = {
     "assertion_error": "{error}",
 }
 """By pydantic's error type."""
+HIDDEN_VALUE: Final = "hidden_value"
+"""Error type of a value that is not shown: it may be a secret."""
 _SIZES: Final = {
     "string_too_short": ("least", "min_length", "character"),
     "string_too_long": ("most", "max_length", "character"),
@@ -147,7 +149,8 @@ def field_error(
     rule = details["type"]
     if allowed and rule == "extra_forbidden":
         problem = unknown_key(list(allowed))
-    quoted_value = f" {value[:60]!r}" if isinstance(value, str) and shows(field) else ""
+    is_shown = rule != HIDDEN_VALUE and shows(field)
+    quoted_value = f" {value[:60]!r}" if isinstance(value, str) and is_shown else ""
     name = f"{field or default}{quoted_value}" if field or default else ""
     text = ": ".join(filter(None, (subject, name, problem)))
     path = ".".join(filter(None, (parent, field)))

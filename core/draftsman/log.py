@@ -22,7 +22,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from draftsman.formats.invisible import escape_invisible
-from draftsman.formats.secret_formats import hide_secrets
+from draftsman.formats.secret_formats import HIDDEN, hide_secrets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 OWN = ("draftsman", "draftsman_tui", "draftsman_bots", "draftsman_soak")
 """Loggers that follow the configured level; libraries log warnings and errors only."""
+
+
+_hidden: set[str] = set()
+"""Values of secrets that this process has read."""
 
 
 class LogFields(TypedDict, total=False):
@@ -69,9 +73,18 @@ def redact(text: str) -> str:
     """Return `text` with secrets replaced by `***`.
 
     Recognizes passwords in URLs and connection strings, values of keys named after secrets,
-    Authorization headers, and the formats of tokens that the rule `secrets` of a policy finds.
+    Authorization headers, the formats of tokens that the rule `secrets` of a policy finds, and the
+    values that `hide` was called with.
     """
-    return hide_secrets(text)
+    text = hide_secrets(text)
+    for value in _hidden:
+        text = text.replace(value, HIDDEN)
+    return text
+
+
+def hide(value: str) -> None:
+    """Let `redact` replace this secret from now on; short ones would match ordinary words."""
+    _hidden.add(value)
 
 
 def redact_values(value: Any) -> Any:

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from draftsman.repos.service import Repos
     from draftsman.schedules.service.declared_schedules import DeclaredSchedules
     from draftsman.schedules.service.firing import Firing
+    from draftsman.schedules.service.job_forms import JobForms
     from draftsman.schedules.service.schedules import Schedules
     from draftsman.schedules.service.templates import Templates
     from draftsman.settings import Settings
@@ -180,6 +181,15 @@ class Runtime:
             published=self.published_types,
             schemas=self.schemas,
             type_warnings=self.request_checks.type_warnings,
+        )
+
+    @cached_property
+    def job_forms(self) -> JobForms:
+        """What people start by a form."""
+        from draftsman.schedules.service.job_forms import JobForms
+
+        return JobForms(
+            templates=self.templates, published=self.published_types, checks=self.request_checks
         )
 
     @cached_property

@@ -22,7 +22,7 @@ def _rows() -> list[tuple[str, str, str]]:
     return [(match[1], match[2], match[3]) for match in matches if match]
 
 
-def _problem(line: str) -> str | None:
+def problem(line: str) -> str | None:
     """Return an unknown word of a command line."""
     context = click.Context(main.cli)
     command: click.Command = main.cli
@@ -42,12 +42,12 @@ def _problem(line: str) -> str | None:
 def test_each_row_names_a_command_and_a_page() -> None:
     rows = _rows()
     assert len({name for name, _, _ in rows}) == len(rows) == 85
-    problems = [(line, word) for _, line, _ in rows if (word := _problem(line))]
+    problems = [(line, word) for _, line, _ in rows if (word := problem(line))]
     assert problems == []
     assert [page for _, _, page in rows if not (DOCS / page).is_file()] == []
 
 
 def test_an_unknown_command_or_option_is_found() -> None:
-    assert _problem("jobs --status failed") is None
-    assert _problem("jobs --stat failed") == "--stat"
-    assert _problem("repos profile NAME") == "profile"
+    assert problem("jobs --status failed") is None
+    assert problem("jobs --stat failed") == "--stat"
+    assert problem("repos profile NAME") == "profile"

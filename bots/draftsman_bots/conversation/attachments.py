@@ -69,7 +69,8 @@ class AttachmentDownloads:
             except DraftsmanError as error:  # the claims end, and the files are claimed again
                 _log.warning("attachments: %s", error)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), POLL)
+                async with asyncio.timeout(POLL):
+                    await self._woken.wait()
 
     def wake(self) -> None:
         """Look for new files at once."""

@@ -60,8 +60,11 @@ class ConnectionPool:
 
     async def open(self, timeout: float) -> None:
         """Open the first connection; raises PoolTimeout and closes the pool on failure."""
+        before = cancellations()
         try:  # a request before the pool is filled would open a second connection
             await self._pool.open(wait=True, timeout=timeout)
+            if cancellations() > before:  # the pool ignores a cancellation that arrives with it
+                raise asyncio.CancelledError
         except BaseException:
             await self._pool.close()
             raise

@@ -41,10 +41,16 @@ class RunLog:
     """
 
     def __init__(
-        self, checkpoints: Checkpoints, lease: Lease, quotas: QuotaSettings | None = None
+        self,
+        checkpoints: Checkpoints,
+        lease: Lease,
+        quotas: QuotaSettings | None = None,
+        *,
+        hide: Callable[[str], str] = str,
     ) -> None:
         self._quotas = quotas or QuotaSettings()
         self._bytes_left = self._quotas.log_bytes
+        self._hide = hide
         self._checkpoints = checkpoints
         self._lease = lease
         self._text = ""
@@ -72,7 +78,7 @@ class RunLog:
         """Append text unchanged."""
         if not self._text:
             self._began_at = time.monotonic()
-        self._text += self._within(text)
+        self._text += self._within(self._hide(text))
         if len(self._text) > BUFFER_LIMIT:
             self._text = TRUNCATION_MARK + self._text[-BUFFER_LIMIT // 2 :]
         if len(self._text) >= CHUNK:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
@@ -35,6 +35,7 @@ from draftsman.jobs.runs.quota import Quota, QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob, Run
 from draftsman.jobs.runs.saved_data import Step
 from draftsman.json_schemas.checker import SchemaChecker
+from draftsman.outbound.secret_values import hide_values
 from draftsman.outbound.timeouts import time_limit
 from draftsman.questions.asked_question import AskedQuestion
 from draftsman.questions.question import (
@@ -57,6 +58,7 @@ from draftsman.settings.workers import WorkerSettings
 PROGRESS: Final = 100
 """Newest steps of a job that are looked at for progress."""
 T = TypeVar("T")
+V = TypeVar("V")
 _log = logging.getLogger(__name__)
 
 
@@ -173,6 +175,8 @@ class WorkerRun:
         """The contents of the steps of the run, each with the progress then."""
         self._progress = 0
         """The checkpoints and the keys of steps of the run so far."""
+        self.secrets: Collection[str] = ()
+        """Values that are replaced wherever the handler writes: those of its secrets."""
         self.pause = RunPause(interrupt)
         """The tasks of the handler that wait, for people, a time or other jobs."""
 
@@ -195,10 +199,16 @@ class WorkerRun:
         """Return the result of the call; retry while the database is unreachable."""
         await self.pause.hold()
         with self.pause.call():
-            bound_call = partial(call, *args, **kwargs)
+            bound_call: Callable[[], Awaitable[T]] = partial(
+                call, *self.hidden(args), **self.hidden(kwargs)
+            )
             return await wait_for_database(
                 self.job.name, bound_call, self.settings.worker, lambda: self.stopping is not None
             )
+
+    def hidden(self, value: V) -> V:
+        """Return a value without those of the run's secrets."""
+        return hide_values(value, self.secrets) if self.secrets else value
 
     # Heartbeats
 
@@ -312,6 +322,7 @@ class WorkerRun:
         """Append an event to the job, as `RunContext.event` does."""
         reserved_names.check_event_kind(kind, owner)
         last_event = self._last_event
+        stored = self.hidden(payload or {})
         sent = False
 
         async def send() -> int:
@@ -319,7 +330,7 @@ class WorkerRun:
             is_retry = sent
             sent = True
             return await self.services.checkpoints.event(
-                self.job.lease, kind, payload or {}, unless_after=last_event if is_retry else None
+                self.job.lease, kind, stored, unless_after=last_event if is_retry else None
             )
 
         self._last_event = max(self._last_event, await self.wait(send))
@@ -538,7 +549,9 @@ class WorkerRun:
     def log(self) -> RunLog:
         """The run's log, opened when it is first used."""
         if self._log is None:
-            self._log = RunLog(self.services.checkpoints, self.job.lease, self.settings.quotas)
+            self._log = RunLog(
+                self.services.checkpoints, self.job.lease, self.settings.quotas, hide=self.hidden
+            )
         return self._log
 
     def log_line(self, line: str) -> None:

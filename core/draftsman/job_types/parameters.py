@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import json
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from types import UnionType
 from typing import Any, Final, Generic, NotRequired, Protocol, TypeVar, cast, get_args
 
@@ -19,6 +21,8 @@ from typing_extensions import is_typeddict
 
 from draftsman import field_errors
 from draftsman.errors import ConfigError, Failure, UsageError
+from draftsman.formats.value_problems import FORMAT_OF_NAMES
+from draftsman.job_types.secret_name import RunSecrets, SecretName
 from draftsman.jobs.runs.outcome import Cancel, Done, Snooze
 from draftsman.text_template import check
 
@@ -82,10 +86,29 @@ class Parameters:
         """Return the payload of values by name; raises UsageError, also for a missing one."""
         return self._dump(self._check(dict(values)))
 
-    def arguments(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the function is called with, by name; raises UsageError."""
-        value = self._check(dict(payload))
-        return dict(value) if self._model is None else {self._names[0]: value}
+    @cached_property
+    def name_secrets(self) -> bool:
+        """Whether a parameter is the name of a secret."""
+        return FORMAT_OF_NAMES in json.dumps(self._values.schema())
+
+    def arguments(
+        self, payload: Mapping[str, Any], secrets: RunSecrets | None = None
+    ) -> dict[str, Any]:
+        """Return what the function is called with, by name; raises UsageError.
+
+        Raises Failure for a name that the `secrets` of the worker do not have.
+        """
+        value = self._check(dict(payload), secrets)
+        if self._model is not None:
+            return {self._names[0]: value}
+        if secrets is None:
+            return dict(value)
+        defaults = {
+            name: secrets.bind(default.name)
+            for name, default in self._defaults.items()
+            if isinstance(default, SecretName) and name not in value
+        }
+        return {**value, **defaults}
 
     def check_template(self, template: str, setting: str) -> str:
         """Return a text with names of parameters in braces; raises ConfigError for others."""
@@ -95,9 +118,9 @@ class Parameters:
         except ValueError as error:
             raise ConfigError(str(error)) from None
 
-    def _check(self, value: Any) -> Any:
+    def _check(self, value: Any, secrets: RunSecrets | None = None) -> Any:
         try:
-            return self._values.check(value)
+            return self._values.check(value, secrets)
         except ValidationError as error:
             subject = f"payload of {self._name}"
             names = () if self._model else self._names
@@ -166,8 +189,11 @@ def _result_type(annotation: Any) -> Any:
 class _Values(Protocol):
     """Checks, dumps and describes values of a type."""
 
-    def check(self, value: Any) -> Any:
-        """Return the value of JSON, or of Python; raises ValueError."""
+    def check(self, value: Any, secrets: RunSecrets | None = None) -> Any:
+        """Return the value of JSON, or of Python; raises ValueError.
+
+        With the `secrets` of a run, names of secrets are bound to them.
+        """
 
     def dump(self, value: Any, *, exclude_unset: bool) -> Any:
         """Return the value as JSON has it, maybe without fields that were not set."""
@@ -182,8 +208,8 @@ class _Pydantic:
     def __init__(self, adapter: TypeAdapter[Any]) -> None:
         self._adapter = adapter
 
-    def check(self, value: Any) -> Any:
-        return self._adapter.validate_python(value)
+    def check(self, value: Any, secrets: RunSecrets | None = None) -> Any:
+        return self._adapter.validate_python(value, context=secrets)
 
     def dump(self, value: Any, *, exclude_unset: bool) -> Any:
         return self._adapter.dump_python(value, mode="json", exclude_unset=exclude_unset)
@@ -199,7 +225,7 @@ class _Msgspec:
         self._msgspec = sys.modules["msgspec"]
         self._struct = struct
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Any, secrets: RunSecrets | None = None) -> Any:
         return value if isinstance(value, self._struct) else self._convert(value)
 
     def dump(self, value: Any, *, exclude_unset: bool) -> Any:

@@ -112,6 +112,8 @@ def _of_error(error: ValidationError) -> Iterator[Mismatch]:
     path = [str(part) for part in error.absolute_path]
     if error.validator is None:
         yield path, "has a value that is not allowed"  # the schema is false
+    elif error.schema.get("format") == value_problems.FORMAT_OF_NAMES:
+        yield path, value_problems.NOT_A_VALUE
     elif error.validator in _KEYS:
         yield from (([*path, key], problem) for key, problem in _of_keys(error))
     elif error.validator in ("anyOf", "oneOf") and error.context:

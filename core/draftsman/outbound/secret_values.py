@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+from collections.abc import Collection
+from typing import Any, Final
 
 from draftsman.errors import NotOnThisWorker
 from draftsman.outbound import webhook_signature
@@ -55,6 +56,23 @@ def redact_values(text: str, *secrets: str) -> str:
         if len(secret) >= MIN_LENGTH:
             text = text.replace(secret, "***")
     return text
+
+
+def hide_values(value: Any, secrets: Collection[str]) -> Any:
+    """Return JSON, or bytes, with secrets replaced at every level."""
+    if isinstance(value, str):
+        return redact_values(value, *secrets)
+    if isinstance(value, bytes):
+        for secret in secrets:
+            value = value.replace(secret.encode(), b"***")
+        return value
+    if isinstance(value, dict):
+        return {
+            hide_values(key, secrets): hide_values(item, secrets) for key, item in value.items()
+        }
+    if type(value) in (list, tuple):
+        return type(value)(hide_values(item, secrets) for item in value)
+    return value
 
 
 def _read_file(path: str) -> str:

@@ -208,6 +208,9 @@ class Settings(BaseSettings):
     prices: dict[str, PriceSettings] = Field({}, examples=[{"claude-sonnet-*": {}}])
     webhooks: dict[str, WebhookSettings] = Field({}, examples=[{"ops": {}}])
     networks: dict[str, NetworkSettings] = Field({}, examples=[{"mirrors": {}}])
+    secrets: dict[str, SecretSettings] = Field({}, examples=[{"stripe": {"env": "STRIPE_KEY"}}])
+    """Secrets that runs of your own job types may read by their names (docs/own-jobs.md); only
+    workers need them."""
     http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
     profile: ProfileSettings = Field(default_factory=ProfileSettings.model_construct)
     """Validation and fix commands. This is the profile of every repository without its own profile,

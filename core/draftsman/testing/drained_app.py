@@ -13,6 +13,7 @@ from draftsman.client.blocking import BlockingClient
 from draftsman.client.requests import Request
 from draftsman.ids import job_name
 from draftsman.job_types.declaration import JobType
+from draftsman.job_types.secret_name import given_secrets
 from draftsman.job_types.submission import process_client
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.submissions import SubmittedJob
@@ -30,6 +31,7 @@ class AppJob:
     number: int
     type: str
     payload: dict[str, Any]
+    payload_version: int = 1
     title: str | None
     key: str | None
     due: datetime
@@ -52,12 +54,14 @@ class AppJob:
 class DrainedApp(ABC):
     """The jobs of a test: `submit` of a declared type adds one, `drain` runs them.
 
-    `answers` maps the key of a question to its answer, as for `run_handler`. Jobs with a `delay` or
-    `run_at` wait until `advance` has moved the clock; a job that sleeps moves it.
+    `answers` maps the key of a question to its answer, as for `run_handler`, and `secrets` the name
+    of a secret to its value. Jobs with a `delay` or `run_at` wait until `advance` has moved the
+    clock; a job that sleeps moves it.
     """
 
     def __init__(self) -> None:
         self.answers: dict[str, Reply] = {}
+        self.secrets: dict[str, str] = {}
 
     @property
     @abstractmethod
@@ -105,7 +109,7 @@ class DrainedApp(ABC):
     def wait(self, job: SubmittedJob, timeout: float | None = None) -> AppJob:
         """Run the jobs that are due; return this one. Raises TimeoutError if it is not due."""
         self.drain()
-        found = self.jobs[job.number - 1]
+        found = next(each for each in self.jobs if each.number == job.number)
         if found.status in (Status.QUEUED, Status.SCHEDULED):
             raise TimeoutError(f"{found.name} is due at {found.due}; advance the clock")
         return found
@@ -113,7 +117,7 @@ class DrainedApp(ABC):
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Let `submit` and `result` of declared types use this app, inside the block."""
-        with process_client.replaced(cast(BlockingClient, self)):
+        with process_client.replaced(cast(BlockingClient, self)), given_secrets(self.secrets):
             yield
 
 

@@ -18,6 +18,7 @@ from draftsman.handlers.context import RunContext, interrupt_by, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
+from draftsman.job_types.secret_name import given_secrets
 from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import AttachedFile, JobAttachment
 from draftsman.jobs.reserved_names import Owner
@@ -135,6 +136,7 @@ async def run_handler(
     parents: Sequence[Parent] = (),
     attachments: Sequence[AttachedFile] = (),
     jobs: SpawnedJobs | None = None,
+    secrets: Mapping[str, str] | None = None,
     **columns: Any,
 ) -> HandlerResult:
     """Run a handler until it returns an outcome, replaying it after each answer and each sleep.
@@ -143,7 +145,8 @@ async def run_handler(
     approval, a `Deny`, a `RequestChanges`, or None to let the question expire. `lost_after` names
     steps after which the worker is lost once, after the step's effect and before its result is
     recorded. `parents` are the jobs that the job waited for, `attachments` its files, `jobs`
-    runs those that it spawns, and `columns` are further columns of the job, such as `tags`.
+    runs those that it spawns, `secrets` are those of its worker, and `columns` are further columns
+    of the job, such as `tags`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question that no entry of
@@ -159,7 +162,8 @@ async def run_handler(
     )
     memory.attachments.files = attachments
     memory.jobs = jobs
-    return memory.result(await run_in_memory(handler, memory, used, payload or {}, columns))
+    with given_secrets(secrets):
+        return memory.result(await run_in_memory(handler, memory, used, payload or {}, columns))
 
 
 async def run_in_memory(

@@ -17,6 +17,7 @@ from draftsman.errors import UsageError
 from draftsman.handlers import registry
 from draftsman.job_types import declaration
 from draftsman.job_types.app import descriptions_of, handlers_of, with_limits
+from draftsman.job_types.payload_version import payload_version
 from draftsman.jobs.job import WAITING, Job, Source, Status
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.requests.invocation import RESERVED_KEYS
@@ -265,6 +266,7 @@ async def _read_job(rt: Runtime, job: Job) -> AppJob:
         number=job.number,
         type=job.type,
         payload=job.payload,
+        payload_version=payload_version(job.overrides),
         title=job.own_title,
         key=None if key.startswith(RESERVED_KEYS) else key,
         due=job.next_retry_at or job.run_at or job.created_at,

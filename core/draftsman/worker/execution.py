@@ -17,6 +17,7 @@ from draftsman.agent_runs.changes.service import Changes
 from draftsman.costs.service import ModelCalls
 from draftsman.deliveries.service.outbox import Outbox
 from draftsman.errors import DraftsmanError, Failure, LeaseLost, UsageError
+from draftsman.handlers.batches import BatchEntry
 from draftsman.handlers.context import (
     RunContext,
     allow_grace,
@@ -153,12 +154,15 @@ class Execution:
         handler: Handler,
         deadlines: Deadlines,
         continue_in_grace: ContinueExecution | None,
+        entry: BatchEntry | None = None,
     ) -> None:
         self.job = job
         self.result: dict[str, Any] | None = None
         self.task: asyncio.Task[None] | None = None
         self.refused = False
         """Whether the database has refused the end of the run, which is repeated."""
+        self.entry = entry
+        """Its place in a batch."""
         self._services = services
         self._handler = handler
         self._deadlines = deadlines

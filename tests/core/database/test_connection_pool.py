@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from psycopg_pool._acompat import AEvent
 
 from draftsman.database.database import Connection, Database
 from draftsman.database.pinned_connection import Statement, fetch
@@ -51,6 +52,34 @@ async def test_a_caller_that_waits_gets_the_connection(small: Database) -> None:
             async with small.connection(wait=0.05):
                 raise AssertionError
     assert await asyncio.gather(*waiting) == [pid] * 3
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_a_cancellation_that_arrives_with_the_first_connection_counts(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    async def use() -> None:
+        async with db.connection():
+            raise AssertionError
+
+    def cancel(steps: int) -> None:
+        if steps:
+            asyncio.get_running_loop().call_soon(cancel, steps - 1)
+        else:
+            task.cancel()
+
+    def filled(event: AEvent) -> None:
+        asyncio.Event.set(event)
+        cancel(steps)
+
+    db = Database(database_url, DatabaseSettings(), enums=ENUMS, pooled=False)
+    await db.open()
+    async with db.connection():  # outside the pool, which the second caller opens
+        monkeypatch.setattr(AEvent, "set", filled)
+        task = asyncio.create_task(use())
+        await asyncio.wait([task])
+    await db.close()
+    assert task.cancelled()
 
 
 async def test_an_open_transaction_is_rolled_back(small: Database) -> None:

@@ -209,9 +209,9 @@ async def test_time_and_chance_are_the_same_in_each_run(rt: Runtime, make: Facto
             await wait_for_question(rt, number)
             await make.answer(number, "yes")
             assert (await wait_for_end(rt, number)).status is Status.COMPLETED
-    first, second, third = seen.runs
-    assert first == second[:6] == third[:6]
-    assert second == third
+    first, second, *after_the_nap = seen.runs  # which may be over before it parks the job
+    assert first == second[:6]
+    assert after_the_nap in ([], [second])
     assert len(set(first)) == 6
     assert not {*first} & {*other.runs[0]}
 

@@ -21,6 +21,7 @@ from draftsman import (
     ClaimedJob,
     Failure,
     Person,
+    SecretName,
     Snooze,
     job,
     middleware,
@@ -109,6 +110,13 @@ SPAN: ContextVar[tuple[str, int] | None] = ContextVar("SPAN", default=None)
 def spanned(job: ClaimedJob) -> Iterator[None]:
     SPAN.set((job.name, os.getpid()))
     yield
+
+
+@job("process:secret", isolation="process")
+def reads_secret(ctx: BlockingRunContext, key: SecretName) -> int:
+    """Read a secret."""
+    sys.stdout.write(f"the value of {key} is {key.value}\n")
+    return len(key.value)
 
 
 @job("process:plans", isolation="process")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from draftsman import (
@@ -170,6 +171,23 @@ def test_limits_and_schedules_are_those_of_a_worker(draftsman_worker: WorkerApp)
     draftsman_worker.drain()
     assert [job.status in FAILED for job in draftsman_worker.jobs] == [True]
     assert len(tried) == 2
+
+
+def test_a_job_belongs_to_the_transaction_that_submits_it(
+    draftsman_worker: WorkerApp, draftsman_database_url: str
+) -> None:
+    @job("one")
+    def one(ctx: BlockingRunContext) -> int:
+        return 1
+
+    with psycopg.connect(draftsman_database_url) as connection:
+        submitting = one.with_options(connection=connection)
+        submitting.submit()
+        connection.rollback()
+        assert draftsman_worker.jobs == []
+        kept = submitting.submit()
+        connection.commit()
+    assert (kept.name, kept.result()) == ("D-2", 1)
 
 
 class TestPeople:

@@ -18,6 +18,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.testing import run_handler
+from draftsman.testing.drained_app import DrainedApp
 from tests.core.worker.workers import (
     running_worker,
     runtime_with,
@@ -153,3 +154,12 @@ def test_a_version_that_cannot_be_is_an_error_at_the_declaration() -> None:
             declared(version)
     with pytest.raises(ConfigError, match="wait: migrate needs version=2 or more"):
         declared(1, in_seconds)
+
+
+@pytest.mark.parametrize("app", ["draftsman_app", "draftsman_worker"])
+def test_a_job_of_an_app_has_the_version_of_today(app: str, request: pytest.FixtureRequest) -> None:
+    draftsman_app: DrainedApp = request.getfixturevalue(app)
+    declared(3, in_seconds).submit(wait=7)
+    draftsman_app.drain()
+    (ran,) = draftsman_app.jobs
+    assert (ran.payload_version, ran.result, ran.last_error) == (3, {"value": 7}, None)

@@ -40,6 +40,7 @@ TYPES: dict[str, JobType[Any, Any]] = {
         process_jobs.computes,
         process_jobs.threads,
         process_jobs.plans,
+        process_jobs.reads_secret,
     )
 }
 
@@ -63,8 +64,13 @@ async def processes() -> AsyncIterator[ProcessRuns]:
 
 
 @pytest.fixture
-async def worker(rt: Runtime, processes: ProcessRuns) -> AsyncIterator[WorkerProcess]:
-    services = wire(with_limits(runtime_with(rt).settings, TYPES), rt.db, False)
+async def worker(
+    rt: Runtime, processes: ProcessRuns, tmp_path: Path
+) -> AsyncIterator[WorkerProcess]:
+    secret = tmp_path / "zoo"
+    secret.write_text("tiger-in-a-box\n")
+    settings = runtime_with(rt, secrets={"zoo": {"file": str(secret)}}).settings
+    services = wire(with_limits(settings, TYPES), rt.db, False)
     handlers = handlers_of(TYPES, {}, processes)
     async with running_worker(services, handlers, slots=8, leader=True) as process:
         yield process
@@ -78,6 +84,7 @@ async def test_runs_in_processes(
         _asks_steps_and_prints(rt, client, tmp_path),
         _each_end_is_that_of_the_run(rt, client),
         _threads_use_the_context(client),
+        _reads_a_secret(rt, client),
         _types_and_constants_cross_the_pipe(rt, client),
     )
     await asyncio.gather(
@@ -162,6 +169,14 @@ async def _types_and_constants_cross_the_pipe(rt: Runtime, client: Client) -> No
     assert result["is_spanned"], "the middleware runs in the process of the run"
     events = [event.kind for event in await rt.read_model.job_events(job.number)]
     assert events.count("content_changed") == 2  # once in each run
+
+
+async def _reads_a_secret(rt: Runtime, client: Client) -> None:
+    job = await client.submit(type="process:secret", payload={"key": "zoo"})
+    ended = await client.wait(job)
+    assert ended.result == {"value": len("tiger-in-a-box")}
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number))
+    assert log == "the value of zoo is ***\n"
 
 
 async def _threads_use_the_context(client: Client) -> None:

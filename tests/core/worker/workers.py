@@ -28,6 +28,7 @@ from draftsman.settings.agents import AgentSettings
 from draftsman.settings.job_types import TypeSettings
 from draftsman.settings.limits import UsageSettings
 from draftsman.settings.quotas import QuotaSettings
+from draftsman.settings.secret import SecretSettings
 from draftsman.settings.workers import SweepSettings, WorkerSettings
 from draftsman.worker.registry.registered_worker import RegisteredWorker
 from draftsman.worker.worker_process import WorkerProcess
@@ -53,6 +54,7 @@ def runtime_with(
     agents: dict[str, Any] | None = None,
     quotas: dict[str, Any] | None = None,
     limits: dict[str, Any] | None = None,
+    secrets: dict[str, Any] | None = None,
     ask_grace: float = 0,
     **worker: Any,
 ) -> Runtime:
@@ -65,6 +67,9 @@ def runtime_with(
         name: TypeSettings.model_validate(limits) for name, limits in (types or {}).items()
     }
     values["agents"] = {name: AgentSettings.of(agent) for name, agent in (agents or {}).items()}
+    values["secrets"] = {
+        name: SecretSettings.model_validate(source) for name, source in (secrets or {}).items()
+    }
     values["limits"] = UsageSettings.model_validate(limits or {})
     values["quotas"] = QuotaSettings.model_validate(quotas or {})
     values["questions"] = rt.settings.questions.model_copy(update={"ask_grace": ask_grace})

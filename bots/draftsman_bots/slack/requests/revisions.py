@@ -17,7 +17,7 @@ from draftsman_bots.slack.home.modal_views import ShownRequest, View, open_modal
 from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.requests import job_requests
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
-from draftsman_bots.slack.requests.template_form import FormSubject, parameter_form
+from draftsman_bots.slack.requests.template_form import parameter_form
 
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
@@ -81,11 +81,11 @@ async def _template_view(ctx: BotContext, job: Job, target: str) -> View | None:
         template = await ctx.rt.templates.get(f"{job.template}@{job.template_version}")
     except NotFound:  # removed: its text is shown
         return None
-    if template.definition is None or not template.definition.inputs.properties:
+    form = await ctx.rt.job_forms.of_template(template)
+    if not form.inputs.properties:
         return None
     values = mapping(job.overrides.get(PARAMETERS))
-    subject = FormSubject.of_template(template, template.definition)
-    return parameter_form(subject, target, job=job.number, values=values)
+    return parameter_form(form, target, job=job.number, values=values)
 
 
 def repository_options(job: Job) -> dict[str, str]:

@@ -105,7 +105,8 @@ class Installation:
             attempts = attempts + 1 if self._lost else 0
             delay = BACKOFF[min(attempts, len(BACKOFF)) - 1] if self._lost else None
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake_up.wait(), delay)
+                async with asyncio.timeout(delay):
+                    await self._wake_up.wait()
             self._wake_up.clear()
 
 

@@ -284,7 +284,8 @@ class AgentProcess:
     async def ends_within(self, seconds: float) -> bool:
         """Wait for the end of the agent and all its descendants; return whether they ended."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._replies.ended.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._replies.ended.wait()
         return self._replies.ended.is_set()
 
     async def _order(self, order: bytes, confirmed: bytes, rejected: bytes) -> bool:

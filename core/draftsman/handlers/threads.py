@@ -1,0 +1,53 @@
+"""Threads of functions that block."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from threading import Thread
+from typing import NoReturn, TypeVar
+
+T = TypeVar("T")
+
+
+async def call_in_thread(
+    name: str, function: Callable[[], T], interrupt: Callable[[], None]
+) -> Callable[[], T]:
+    """Return the outcome of a function in a thread of its own: call it for its result or error.
+
+    A task that is canceled calls `interrupt`, and waits for the thread, which nothing can end from
+    outside.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[Callable[[], T]] = loop.create_future()
+
+    def work() -> None:
+        outcome = outcome_of(function)
+        with suppress(RuntimeError):  # the loop is closed: the process ends without this thread
+            loop.call_soon_threadsafe(ended.set_result, outcome)
+
+    Thread(target=copy_context().run, args=(work,), name=name, daemon=True).start()
+    while True:
+        try:
+            return await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            interrupt()
+
+
+def outcome_of(function: Callable[[], T]) -> Callable[[], T]:
+    """Call a function; return a function that returns its result, or raises its error."""
+    try:
+        return partial(_return, function())
+    except BaseException as error:
+        return partial(_raise, error)
+
+
+def _return(value: T) -> T:
+    return value
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
