@@ -80,11 +80,11 @@ async def job(seen: DashboardPilot, keep: Keep, name: str) -> None:
     for nth, tab in enumerate(tabs, 1):
         if nth > 1:
             await seen.press(str(nth))
-        await seen.see(f"· {tab}")
+        await seen.see(f"{name} · {tab}")
         keep(f"job-{tab}", seen)
     for key, tab in (("7", "runs"), ("8", "usage"), ("9", "related"), ("0", "artifacts")):
         await seen.press(key)
-        await seen.see(f"· {tab}")
+        await seen.see(f"{name} · {tab}")
         keep(f"job-{tab}", seen)
     await seen.press("escape")
     await seen.dialog("MainScreen")
