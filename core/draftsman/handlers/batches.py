@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from draftsman.errors import Failure
-from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.context import RunContext, run_services, worker_run
 from draftsman.handlers.handler_errors import UNREQUESTED_CANCELLATION
 from draftsman.handlers.threads import call_in_thread
 from draftsman.jobs.runs.outcome import Outcome
@@ -200,7 +200,8 @@ class Batch:
         if self.type.is_blocking:
             name = f"{self.type.name}, {len(runs)} runs"
             call = partial(self._call_blocking, runs)
-            return (await call_in_thread(name, call, lambda: None))()
+            limit = run_services(runs[0]._context).thread_limit
+            return (await call_in_thread(limit, name, call, lambda: None))()
         with self.type.surround([run.job for run in runs]):
             return await self.type.function(runs)
 

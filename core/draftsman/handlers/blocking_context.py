@@ -27,7 +27,7 @@ from typing_extensions import TypeForm
 
 from draftsman.handlers.asks import ApproveOptions, Asking, AskOptions
 from draftsman.handlers.changed_content import effect_text
-from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.context import RunContext, run_services, worker_run
 from draftsman.handlers.run_constants import RunConstants
 from draftsman.handlers.threads import call_in_thread, outcome_of
 from draftsman.jobs.requests.attachments import AttachedFile
@@ -340,7 +340,7 @@ async def run_in_thread(context: RunContext, function: Callable[[BlockingRunCont
     calls = ThreadCalls(context, asyncio.get_running_loop())
     name = f"{context.job.name} run {context.job.run}"
     call = partial(function, BlockingRunContext(calls))
-    outcome = await call_in_thread(name, call, calls.interrupt)
+    outcome = await call_in_thread(run_services(context).thread_limit, name, call, calls.interrupt)
     try:
         return outcome()
     except RunInterrupted:

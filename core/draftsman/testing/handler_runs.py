@@ -17,6 +17,7 @@ from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted, UsageE
 from draftsman.handlers.context import RunContext, interrupt_by, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_services import RunServices
+from draftsman.handlers.threads import ThreadLimit
 from draftsman.ids import new_id
 from draftsman.job_types.secret_name import given_secrets
 from draftsman.jobs.job import Source
@@ -575,6 +576,7 @@ class MemoryServices:
         self.settlement = memory
         self.outbox = memory
         self.workflows = memory
+        self.thread_limit = ThreadLimit()
 
     @property
     def repos(self) -> Any:

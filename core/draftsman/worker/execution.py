@@ -29,6 +29,7 @@ from draftsman.handlers.context import (
 )
 from draftsman.handlers.handler_errors import failure_details, handler_failure
 from draftsman.handlers.registry import Handler
+from draftsman.handlers.threads import ThreadLimit
 from draftsman.handlers.worker_run import WorkerRun, wait_for_database
 from draftsman.jobs.control.service.messages import RunMessages
 from draftsman.jobs.requests.service.attachments import Attachments
@@ -132,6 +133,8 @@ class WorkerServices:
     workflows: Workflows
     revive: Callable[[], Awaitable[None]] | None = None
     """Restarts the database where this process can: the embedded server."""
+    thread_limit: ThreadLimit = field(default_factory=ThreadLimit)
+    """The limit of the threads of runs."""
     schemas: SchemaChecker = field(default_factory=SchemaChecker)
     """The child processes that check JSON Schemas."""
 
