@@ -131,7 +131,7 @@ class MemoryApp(DrainedApp):
         memory = Memory(self.answers, set(), self._clock, [], people, jobs=self)
         columns = {
             "type": job.type,
-            "ticket_title": job.title,
+            "title": job.title or job.type,
             "overrides": {PAYLOAD_VERSION: job.payload_version},
         }
         try:
