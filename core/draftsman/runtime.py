@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from draftsman.forges.follow_up_jobs.service import FollowUpSweep
     from draftsman.forges.service import ForgeEvents
     from draftsman.handlers.registry import Handler
+    from draftsman.handlers.threads import ThreadLimit
     from draftsman.job_types.published.description import TypeDescription
     from draftsman.job_types.published.service import PublishedTypes
     from draftsman.jobs.control.service.control import JobControl
@@ -527,6 +528,13 @@ class Runtime:
         )
 
     @cached_property
+    def thread_limit(self) -> ThreadLimit:
+        """The limit of the threads of runs."""
+        from draftsman.handlers.threads import ThreadLimit
+
+        return ThreadLimit(self.settings.worker.threads)
+
+    @cached_property
     def threads(self) -> Threads:
         """Threads of chat and the jobs that they are about."""
         from draftsman.deliveries.service.threads import Threads
@@ -691,6 +699,7 @@ class Runtime:
             workflows=self.workflows,
             revive=self.revive if self.embedded else None,
             schemas=self.schemas,
+            thread_limit=self.thread_limit,
         )
         return WorkerProcess(
             id,

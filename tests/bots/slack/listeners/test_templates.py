@@ -75,7 +75,7 @@ async def test_form_submits_a_job_of_the_template(bench: SlackBotHarness, text: 
     values = {block(view, "package"): "httpx", block(view, "level"): "major"}
     await bench.slack.submit(ANNA, view["id"], values, copies=3)
     job = await only_job(bench)
-    assert job.ticket_text == "Update httpx to the newest major version of  days, dry: false"
+    assert job.agent_request.text == "Update httpx to the newest major version of  days, dry: false"
     assert (job.source, job.invoker_id, job.idempotency_key) == (
         "slack", "anna", f"slack:view:{view['id']}",
     )  # fmt: skip
