@@ -71,8 +71,8 @@ async def test_custom_fields_of_each_type_are_parameters(
         "week": 31, "due_day": "2026-12-24", "dry_run": False, "note": "*as* it is: 7",
         "share": -0.5, "region": "us",
     }  # fmt: skip
-    assert (job.ticket_title, job.subject_key) == ("Week 31", f"trello:card:{card}")
-    assert job.ticket_url == trello.card_now(card)["shortUrl"]
+    assert (job.title, job.subject_key) == ("Week 31", f"trello:card:{card}")
+    assert job.url == trello.card_now(card)["shortUrl"]
     assert await bench.keys() == [bench.key(card)]
 
 
