@@ -105,17 +105,20 @@ def test_any_data_is_read(data: dict[str, Any]) -> None:
 def test_sizes_are_bounded_and_the_rest_is_named() -> None:
     long = Table(["n" * 500, *["x"] * 99], [["a\nb" * 500, *[0] * 99]] * 1000)
     result = as_data({"long": long, "text": Markdown("word " * 10_000)})
-    for room, rows, most in ((MESSAGE, 20, 9000), (DETAILS, 200, 60_000)):
+    for room, rows, most in ((MESSAGE, 20, 6000), (DETAILS, 200, 42_000)):
         _, text, notice, _, table = shown_result(result, "D-7", FULL, room)
-        assert (len(table.rows), table.total, len(table.columns)) == (rows, 1000, 20)  # type: ignore[union-attr]
+        assert (len(table.rows), table.total, len(table.columns)) == (rows, 1000, 21)  # type: ignore[union-attr]
         assert MAX_CELL - 2 < len(table.rows[0][0]) <= MAX_CELL  # type: ignore[union-attr]
         assert isinstance(text, Paragraph)
         assert notice == Note(("Truncated. To read it: ", FULL))
         printed = print_plain((table, text))
         assert len(printed) < most
         assert "more rows: draftsman show D-7" in printed
+        assert "… 80 more\n" in printed
     many = as_data({str(number): TABLE for number in range(100)})
-    assert len(shown_result(many, "D-7", FULL)) == 2 * 20
+    assert shown_result(many, "D-7", FULL)[2 * 20 :] == (Note(("… and 80 more values: ", FULL)),)
+    numbers = as_data(Table(["n"], [[number] for number in range(200)]))
+    assert "| 199" in print_plain(shown_result(numbers, "D-7", FULL, DETAILS))
 
 
 def test_columns_are_lined_up_also_of_wide_characters() -> None:

@@ -243,11 +243,15 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class TablePart:
-    """Cells in columns, the first of `total` rows; `full` is where to read all."""
+    """Cells in columns, the first of `total` rows; `full` is where to read all.
+
+    In words it has at most so many characters.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     total: int
+    most: int
     full: Command
 
 

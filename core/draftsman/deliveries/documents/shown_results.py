@@ -51,8 +51,11 @@ def shown_result(
 ) -> Document:
     """Return the values of a result of a job that say how they are shown; `full` shows all."""
     parts: list[Part | RichPart] = []
-    for name, value in [*shown_values(result).items()][:MAX_VALUES]:
+    values = [*shown_values(result).items()]
+    for name, value in values[:MAX_VALUES]:
         parts += _parts(humanize(name), value, job, full, room)
+    if (hidden := len(values) - MAX_VALUES) > 0:
+        parts.append(Note((f"… and {hidden:,} more values: ", full)))
     return tuple(parts)
 
 
@@ -81,9 +84,12 @@ def _heading(name: str) -> Iterator[Note]:
 
 
 def _table(table: Table, full: Command, room: Room) -> TablePart:
-    columns = tuple(_cell(name) for name in table.columns[:MAX_COLUMNS])
-    rows = tuple(tuple(map(_cell, row[:MAX_COLUMNS])) for row in table.rows[: room.rows])
-    return TablePart(columns, rows, len(table.rows), full)
+    columns = [_cell(name) for name in table.columns[:MAX_COLUMNS]]
+    if (hidden := len(table.columns) - MAX_COLUMNS) > 0:
+        columns.append(f"… {hidden:,} more")
+    rows = ([*map(_cell, row[:MAX_COLUMNS])] for row in table.rows[: room.rows])
+    filled = tuple((*row, *[""] * (len(columns) - len(row))) for row in rows)
+    return TablePart(tuple(columns), filled, len(table.rows), room.text, full)
 
 
 def _cell(value: Cell) -> str:

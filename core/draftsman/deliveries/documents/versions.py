@@ -59,8 +59,8 @@ def picture_text(part: PicturePart) -> Paragraph:
 def _table(table: TablePart) -> Iterator[Part]:
     lines = table_lines(table.columns, table.rows)
     lengths = accumulate(len(line) + 1 for line in lines)
-    fitting = lines[: max(1, sum(length <= LENGTH for length in lengths))]
-    yield Code("\n".join(fitting), LENGTH, full=table.full)
+    fitting = lines[: max(1, sum(length <= table.most for length in lengths))]
+    yield Code("\n".join(fitting), table.most, full=table.full)
     if notice := more_rows(table, len(fitting) - 1):
         yield notice
 
