@@ -35,7 +35,7 @@ CREATE TABLE draftsman.job_requests (
     type                  text NOT NULL,
     idempotency_key       text NOT NULL,
     request_digest        text NOT NULL,
-    mode                  draftsman.job_mode NOT NULL DEFAULT 'fix',
+    mode                  draftsman.job_mode,
     source                draftsman.channel NOT NULL,
     source_type           draftsman.source_type NOT NULL DEFAULT 'plain_text_intake',
     external_event_id     text,
@@ -70,7 +70,8 @@ COMMENT ON COLUMN draftsman.job_requests.idempotency_key IS
     'the same type and key are the same job; `auto:…` if none was given, `retry:…` for a retry';
 COMMENT ON COLUMN draftsman.job_requests.request_digest IS
     'SHA-256 of the request: the same key with another request is refused';
-COMMENT ON COLUMN draftsman.job_requests.mode IS 'whether it may change the repository';
+COMMENT ON COLUMN draftsman.job_requests.mode IS
+    'whether the agent may change the repository; NULL: not a request of an agent';
 COMMENT ON COLUMN draftsman.job_requests.source IS 'the channel of the request';
 COMMENT ON COLUMN draftsman.job_requests.source_type IS 'the kind of the request';
 COMMENT ON COLUMN draftsman.job_requests.external_event_id IS

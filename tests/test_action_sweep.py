@@ -17,7 +17,7 @@ import draftsman_tui
 from draftsman.runtime import Runtime
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.controls import CONTROLS, DIALOGS, FORMS
-from draftsman_bots.web import question_pages, service
+from draftsman_bots.web import question_pages, service, start_pages
 from draftsman_tui.cli.app import ACTIONS_OF, App
 from draftsman_tui.cli.mcp.mcp import TeamTools
 from draftsman_tui.cli.mcp.type_tools import PREFIX
@@ -131,7 +131,11 @@ def test_each_form_of_the_web_takes_an_action() -> None:
         and [ast.unparse(argument) for argument in node.args[2:]] == ["'POST'"]
         and ast.unparse(node.func) == "route"
     }
-    assert posts == {question_pages.answer.__name__, *POSTS_WITHOUT_ACTION}
+    assert posts == {
+        question_pages.answer.__name__,
+        start_pages.submit.__name__,
+        *POSTS_WITHOUT_ACTION,
+    }
 
 
 def test_each_tool_of_programs_takes_an_action() -> None:

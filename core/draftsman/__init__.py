@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from draftsman.client.requests import Request
     from draftsman.errors import Failure
     from draftsman.handlers.asks import Approve, Ask
+    from draftsman.handlers.batches import BatchRun
     from draftsman.handlers.blocking_context import BlockingRunContext
     from draftsman.handlers.context import RunContext
     from draftsman.job_types.declaration import job
@@ -37,6 +38,7 @@ __all__ = [
     "Answered",
     "Approve",
     "Ask",
+    "BatchRun",
     "BlockingClient",
     "BlockingRunContext",
     "Cancel",
@@ -64,6 +66,7 @@ _MODULES = {
     "Answered": "questions.question",
     "Approve": "handlers.asks",
     "Ask": "handlers.asks",
+    "BatchRun": "handlers.batches",
     "BlockingClient": "client.blocking",
     "BlockingRunContext": "handlers.blocking_context",
     "Cancel": "jobs.runs.outcome",

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from draftsman.forges.follow_up_jobs.service import FollowUpSweep
     from draftsman.forges.service import ForgeEvents
     from draftsman.handlers.registry import Handler
+    from draftsman.handlers.threads import ThreadLimit
     from draftsman.job_types.published.description import TypeDescription
     from draftsman.job_types.published.service import PublishedTypes
     from draftsman.jobs.control.service.control import JobControl
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from draftsman.repos.service import Repos
     from draftsman.schedules.service.declared_schedules import DeclaredSchedules
     from draftsman.schedules.service.firing import Firing
+    from draftsman.schedules.service.job_forms import JobForms
     from draftsman.schedules.service.schedules import Schedules
     from draftsman.schedules.service.templates import Templates
     from draftsman.settings import Settings
@@ -180,6 +182,15 @@ class Runtime:
             published=self.published_types,
             schemas=self.schemas,
             type_warnings=self.request_checks.type_warnings,
+        )
+
+    @cached_property
+    def job_forms(self) -> JobForms:
+        """What people start by a form."""
+        from draftsman.schedules.service.job_forms import JobForms
+
+        return JobForms(
+            templates=self.templates, published=self.published_types, checks=self.request_checks
         )
 
     @cached_property
@@ -516,6 +527,13 @@ class Runtime:
         )
 
     @cached_property
+    def thread_limit(self) -> ThreadLimit:
+        """The limit of the threads of runs."""
+        from draftsman.handlers.threads import ThreadLimit
+
+        return ThreadLimit(self.settings.worker.threads)
+
+    @cached_property
     def threads(self) -> Threads:
         """Threads of chat and the jobs that they are about."""
         from draftsman.deliveries.service.threads import Threads
@@ -680,6 +698,7 @@ class Runtime:
             workflows=self.workflows,
             revive=self.revive if self.embedded else None,
             schemas=self.schemas,
+            thread_limit=self.thread_limit,
         )
         return WorkerProcess(
             id,

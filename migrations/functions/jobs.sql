@@ -67,8 +67,7 @@ BEGIN
     INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
     SELECT n.number, 'job_created', s.status, who,
            jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
-               'mode', CASE WHEN n.type = 'run_agent' OR n.agent IS NOT NULL THEN n.mode END,
-               'agent', n.agent, 'repo_name', n.repo_name,
+               'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
                'retry_of', n.retry_of)) || detail
       FROM new_requests n
       LEFT JOIN LATERAL (
@@ -87,8 +86,7 @@ BEGIN
         SELECT unnest(g.jobs) AS job, 'job_created', g.status, who, g.payload
           FROM (SELECT array_agg(n.number) AS jobs, s.status,
                        jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
-                           'mode', CASE WHEN n.type = 'run_agent' OR n.agent IS NOT NULL THEN n.mode END,
-               'agent', n.agent, 'repo_name', n.repo_name,
+                           'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
                            'retry_of', n.retry_of)) || detail AS payload
                   FROM new_requests n
                   FULL JOIN (
@@ -138,6 +136,8 @@ CREATE OR REPLACE FUNCTION draftsman.violated_request_rule(r draftsman.job_reque
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN NOT (r.chain_length BETWEEN 0 AND 1000) THEN 'job_requests_chain_length_check'
     WHEN NOT (r.idempotency_key <> '') THEN 'job_requests_idempotency_key_check'
+    WHEN NOT (r.mode IS NOT NULL OR (r.type <> 'run_agent' AND r.agent IS NULL))
+        THEN 'job_requests_mode'
     WHEN NOT ((r.template IS NULL) = (r.template_version IS NULL)) THEN 'job_requests_template'
     WHEN NOT (r.type <> '') THEN 'job_requests_type_check'
 END;

@@ -186,7 +186,7 @@ async def test_events_of_a_committed_batch_are_found_and_acknowledged_after_sigk
         assert all(ack.acked for ack in acks)
         assert all(ack.attempts > 1 for ack in acks[first:])
         jobs = [await rt.read_model.job(job.number) for job in await rt.read_model.jobs()]
-        assert sorted(job.ticket_text or "" for job in jobs) == sorted(
+        assert sorted(job.agent_request.text or "" for job in jobs) == sorted(
             f"tidy {number}" for number in range(len(mentions))
         )
         bots.signal(signal.SIGTERM)

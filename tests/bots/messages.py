@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from hypothesis import strategies as st
 
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import Mode, RequestSummary, Status
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_testing.channel import samples
@@ -84,14 +85,18 @@ def _questions(draw: st.DrawFn, any_words: Words) -> Question:
     )
 
 
+def requests(texts: st.SearchStrategy[str | None]) -> st.SearchStrategy[RequestSummary]:
+    """Return requests of agents with any texts."""
+    return st.builds(RequestSummary, st.sampled_from(Mode), texts, texts, texts, texts)
+
+
 def _subject(draw: st.DrawFn, any_words: Words, subject: Subject) -> Subject:
     optional = st.none() | any_words
     return replace(
         subject,
         title=draw(any_words),
         status=draw(st.sampled_from(Status)),
-        repo=draw(optional),
-        agent=draw(optional),
+        request=draw(st.none() | requests(optional)),
         url=draw(optional),
         invoker=draw(any_words),
         error=draw(optional),
@@ -99,8 +104,36 @@ def _subject(draw: st.DrawFn, any_words: Words, subject: Subject) -> Subject:
         cancel_reason=draw(optional),
         next_retry_at=draw(WHEN),
         finished_at=draw(WHEN),
-        result=draw(st.none() | st.dictionaries(any_words, _json(any_words), max_size=4)),
+        result=draw(st.none() | shown(any_words) | _result(any_words)),
     )
+
+
+def _result(any_words: Words) -> st.SearchStrategy[dict[str, object]]:
+    return st.dictionaries(any_words, _json(any_words) | shown(any_words), max_size=4)
+
+
+def shown(texts: Words) -> st.SearchStrategy[dict[str, object]]:
+    """Return values of results that say how they are shown, and data that is only similar."""
+    urls = texts.map(lambda text: f"https://x.example/{text}") | texts
+    marks = st.sampled_from(["# {}", "**{}**", "- {}", "```\n{}\n```", "[{}](https://x.example/)"])
+    lines = st.lists(st.builds(str.format, marks, texts), max_size=4)
+    return st.one_of(
+        st.lists(texts, max_size=3).flatmap(lambda columns: _table(columns, texts)),
+        _value("markdown", text=lines.map("\n".join)),
+        _value("link", url=urls, text=texts),
+        _value("picture", source=urls, text=texts),
+        _value("table", columns=texts, rows=texts),
+    )
+
+
+def _table(columns: list[str], texts: Words) -> st.SearchStrategy[dict[str, object]]:
+    cells = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts
+    row = st.tuples(*[cells] * len(columns)).map(list)
+    return _value("table", columns=st.just(columns), rows=st.lists(row, max_size=4))
+
+
+def _value(kind: str, **fields: Any) -> st.SearchStrategy[dict[str, object]]:
+    return st.fixed_dictionaries({"shown": st.just(kind), **fields})
 
 
 def _json(any_words: Words) -> st.SearchStrategy[object]:

@@ -25,7 +25,9 @@ from draftsman.deliveries.documents.document import (
     Items,
     Note,
     Paragraph,
+    PicturePart,
     Quote,
+    TablePart,
 )
 from draftsman.deliveries.documents.html import MAIL_STYLES, HtmlMedium, print_html
 from draftsman.deliveries.documents.json import message_json
@@ -178,6 +180,7 @@ def test_html_has_no_other_elements_than_those_of_the_printer(
     elements = Elements(print_html(build_document(message), page))
     assert elements.tags <= {
         "p", "blockquote", "pre", "ol", "li", "strong", "code", "time", "br", "a",
+        "table", "thead", "tbody", "tr", "th", "td",
     }  # fmt: skip
     names = {name for name, _ in elements.attributes}
     assert names <= {"class", "href", "rel", "datetime", "title", *(["style"] if is_mail else ())}
@@ -218,6 +221,10 @@ def _texts(document: Document) -> Iterator[str]:
                 yield from (span for span in spans if isinstance(span, str))
             case Choices(items):
                 yield from (text for item in items for text in (item.label, item.description))
+            case TablePart(columns, rows):
+                yield from (cell for row in (columns, *rows) for cell in row)
+            case PicturePart(text, file=file):
+                yield from (text, file)
             case _:
                 pass
 
@@ -303,7 +310,7 @@ def test_choices_that_are_left_out_can_be_read_elsewhere() -> None:
 
 def test_hostile_text_has_no_effect_in_any_medium() -> None:
     hostile = [message for name, message in EXAMPLES.items() if "hostile" in name]
-    assert len(hostile) == 5
+    assert len(hostile) == 6
     for message in hostile:
         assert HOSTILE not in forge(message)
         assert "\n/approve" not in forge(message)

@@ -142,7 +142,7 @@ async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
         await dashboard.see("push draftsman/", "leader ", "waiting for you")
         for _ in range(len(dashboard.keys)):
             row = dashboard.app.main.table.row
-            if row is not None and row.ticket_title == "Deploy the shop":
+            if row is not None and row.title == "Deploy the shop":
                 break
             await dashboard.press("down")
         pane = dashboard.app.main.query_one(PreviewPane)

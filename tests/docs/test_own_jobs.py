@@ -19,6 +19,7 @@ from draftsman.handlers import registry
 from draftsman.job_types import declaration, lifespan
 from draftsman.job_types.app import handlers_of
 from draftsman.processes.host import login
+from draftsman.results import Picture, Table
 from draftsman.runtime import Runtime
 from draftsman.testing import MemoryApp, WorkerApp, run_handler
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_question
@@ -82,13 +83,17 @@ async def test_the_examples_run(
             assert (await client.wait(1, 30)).result == {"value": "sent"}
             draft = company_jobs(company).draft.with_options(client=blocking)
             assert await (await draft.submit_async("Dear Anna")).result_async(30) == 9
+            sales = company_jobs(company).sales.with_options(client=blocking)
+            of_week = await (await sales.submit_async(week=31)).result_async(30)
+            assert of_week.orders == Table(["region", "orders"], [["eu", 900], ["us", 300]])
+            assert of_week.chart == Picture("chart.png", "Orders of a day")
             render = company_jobs(company).render.with_options(client=blocking)
             assert (await render.submit_async(3)).number > 7
         replays: Any = importlib.import_module("company.test_replays")
         monkeypatch.setattr(replays, "Draftsman", lambda: Draftsman(database_url, config=config))
         await replays.test_the_last_reports_would_run_as_they_did()
         ship = await client.get(7)
-        assert (ship.ticket_title, ship.concurrency_key) == ("Ship order 7", "order-7")
+        assert (ship.title, ship.concurrency_key) == ("Ship order 7", "order-7")
 
 
 class Library:

@@ -145,7 +145,7 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     steps = {step.key: step for step in await rt.checkpoints.steps(number)}
     assert steps["effect"].invocation_id == "once"
     assert result["data"]["notes"] == "kept"
-    assert (job.repo_name, result["validated"]) == (name, True)
+    assert (job.agent_request.repo_name, result["validated"]) == (name, True)
     published = git("rev-parse", f"draftsman/D-{number}", cwd=repo)
     assert published == result["commit"]
     text = git("show", f"draftsman/D-{number}:work.txt", cwd=repo)

@@ -200,7 +200,9 @@ async def test_a_stream_of_twenty_minutes_reaches_each_agent(
         numbers = [await submit_agent_job(make, repo, agent=name) for name in NAMES]
         async with worker(wire(settings, rt.db, False), slots=len(NAMES)):
             jobs = [await finished(rt, make, number, 1500) for number in numbers]
-    ends = {job.agent: (job.last_error, (job.result or {}).get("summary")) for job in jobs}
+    ends = {
+        job.agent_request.agent: (job.last_error, (job.result or {}).get("summary")) for job in jobs
+    }
     assert ends == dict.fromkeys(NAMES, (None, "all done"))
 
 

@@ -117,7 +117,7 @@ async def test_killed_runs_have_each_effect_once_and_leave_nothing(
         if kind == "worker":
             await worker.end()
             worker = start()
-    await worker.says(" slots, types ")
+    await worker.says(" threads, types ")
     worker.signal(signal.SIGTERM)
     assert await worker.end() == 0, worker.output_text
     assert kills["worker"] > 2, kills

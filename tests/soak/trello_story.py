@@ -184,7 +184,7 @@ async def test_every_message_is_posted_once_although_each_process_is_killed(
         files = {item.name.partition(" · ")[0] for item in trello.attachments(card)}
         assert files == {"D-1-result.md", "changes.patch", "report.md"}
         [job] = await rt.read_model.jobs()
-        assert (job.number, job.status, job.ticket_title) == (1, "completed", "Tidy up, please")
+        assert (job.number, job.status, job.title) == (1, "completed", "Tidy up, please")
         resolved = [
             item for item in await rt.read_model.job_events(1) if item.kind == "repo_resolved"
         ]

@@ -49,7 +49,10 @@ async def check_command(context: EventContext, actor: Actor, comment: ParsedText
         return str(error)
     is_here = any(job.number == named.number for job in await jobs_here(context))
     project = context.event.project
-    if is_here or is_project(context.settings.url, project, named.repo_host, named.repo):
+    asked = named.request
+    if is_here or (
+        asked and is_project(context.settings.url, project, asked.repo_host, asked.repo)
+    ):
         return ""
     return f"{named.name} is not a job of {project}"
 

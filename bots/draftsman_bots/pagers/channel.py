@@ -137,7 +137,8 @@ def _pagerduty(message: Message, question: Question, action: str, key: str) -> d
         return event
     subject = message.subject
     details = {"job": subject.name, "title": subject.title, "question": question.text}
-    details |= {"repository": subject.repo or "", "requester": subject.invoker}
+    details |= {"repository": subject.repo} if subject.repo else {}
+    details |= {"requester": subject.invoker}
     details |= {"answer": how_to_answer(question)}
     payload = {
         "summary": _summary(message, question),

@@ -50,8 +50,6 @@ RESUME_SCHEDULE: Final = "draftsman_resume_schedule"
 REMOVE_SCHEDULE: Final = "draftsman_remove_schedule"
 RATIFY_RULE: Final = "draftsman_ratify_rule"
 DECLINE_RULE: Final = "draftsman_decline_rule"
-PARAMETER: Final = "parameter"
-"""Prefix of the block ids of a template's parameters."""
 
 LONGEST: Final = 200
 """Characters of a key; a longer key is replaced by its SHA-256."""

@@ -68,8 +68,8 @@ class Limits:
     def __init__(self) -> None:
         self._requests = RequestLimit(600, 60)
         self._sign_ins = RequestLimit(10, 60)
-        self._answers = RequestLimit(30, 60)
-        self._answers_of_address = RequestLimit(120, 60)
+        self._forms = RequestLimit(30, 60)
+        self._forms_of_address = RequestLimit(120, 60)
 
     def count_request(self, address: str) -> None:
         """Count a request; raises PageProblem above 600 a minute from an address."""
@@ -79,9 +79,9 @@ class Limits:
         """Count an attempt to sign in; raises PageProblem above 10 a minute from an address."""
         _refuse(self._sign_ins.take(address))
 
-    def count_answer(self, session: int, address: str) -> None:
-        """Count an answer; raises PageProblem above 30 a minute of a session, 120 of an address."""
-        _refuse(self._answers.take(str(session)) or self._answers_of_address.take(address))
+    def count_form(self, session: int, address: str) -> None:
+        """Count a form; raises PageProblem above 30 a minute of a session, 120 of an address."""
+        _refuse(self._forms.take(str(session)) or self._forms_of_address.take(address))
 
 
 @dataclass(frozen=True)

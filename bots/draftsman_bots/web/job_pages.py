@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from starlette.responses import Response as PlainResponse
 from starlette.responses import StreamingResponse
 
 from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityRow, activity_text
@@ -99,6 +100,14 @@ EVENTS: Final = 100
 LOG_ITEMS: Final = 200
 """Newest chunks of output and rows of activity that its page shows, of each."""
 PATCH_MEBIBYTES: Final = 4
+PICTURE_MEBIBYTES: Final = 10
+PICTURES: Final = (
+    (rb"\x89PNG\r\n\x1a\n", "png"),
+    (rb"\xff\xd8\xff", "jpeg"),
+    (rb"GIF8[79]a", "gif"),
+    (rb"(?s)RIFF.{4}WEBP", "webp"),
+)
+"""How the formats of pictures begin; a browser believes no other (`nosniff`)."""
 MAX_FILTER: Final = 200
 """Characters of a filter."""
 _GROUPS: Final = {
@@ -184,6 +193,20 @@ async def changes(context: WebContext, request: Request) -> Response:
     content = b"" if is_large else await rt.checkpoints.content(patch)
     diff = shown_diff(content.decode("utf-8", "replace"))
     return page("changes", visit, active="jobs", job=job, diff=diff, is_large=is_large)
+
+
+async def picture(context: WebContext, request: Request) -> Response:
+    """Return a file of a job, if it is a picture in a format without programs."""
+    visit = await context.access.required(request)
+    number = await _number(request)
+    name = request.path_params["name"]
+    rt = context.rt_of(visit)
+    await rt.read_model.job(number)
+    _, content = await rt.checkpoints.read_artifact(number, name, PICTURE_MEBIBYTES)
+    for start, kind in PICTURES:
+        if re.match(start, content):
+            return PlainResponse(content, media_type=f"image/{kind}")
+    raise NotFound(f"{name!r} is no picture: only PNG, JPEG, GIF and WebP are shown")
 
 
 async def _number(request: Request) -> int:

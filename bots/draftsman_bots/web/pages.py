@@ -86,8 +86,8 @@ MAX_FIELDS: Final = 20
 MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
 
 
-async def read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form; raises PageProblem.
+async def read_form(request: Request, *, most: int = MAX_FIELDS) -> dict[str, str]:
+    """Return the fields of a form, at most so many; raises PageProblem.
 
     Line breaks are those of text files: browsers send them as in HTTP.
     """
@@ -99,7 +99,7 @@ async def read_form(request: Request) -> dict[str, str]:
         raise PageProblem(error.status, f"The form was not accepted: {error}.") from None
     try:
         pairs = parse_qsl(
-            body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS
+            body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=most
         )
     except ValueError:
         raise PageProblem(400, "The form has too many fields.", "Open the page again.") from None

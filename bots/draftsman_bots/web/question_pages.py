@@ -90,7 +90,7 @@ async def answer(context: WebContext, request: Request) -> Response:
     visit = await context.access.required(request)
     fields = await read_form(request)
     context.access.check_form(visit, fields)
-    context.limits.count_answer(visit.session.id, client_address(request, context.settings))
+    context.limits.count_form(visit.session.id, client_address(request, context.settings))
     question = await _question(context, request, visit)
     if fields.get("shown") != shown_digest(question):
         raise PageProblem(

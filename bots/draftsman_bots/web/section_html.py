@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from markupsafe import Markup
 
-from draftsman.deliveries.documents.html import inert, link_html, time_html
+from draftsman.deliveries.documents.document import PicturePart
+from draftsman.deliveries.documents.html import HtmlMedium, inert, link_html, print_html, time_html
+from draftsman.deliveries.documents.plain import command_of
 from draftsman.entities import cells
 from draftsman.formats import times
 from draftsman.jobs.details.sections.questions import responders
@@ -44,6 +47,15 @@ ROLES: Final[Mapping[str, str]] = {
     **{role: TONES[meaning] for meaning, role in cells.ROLES.items()},
 }
 """The class of each role of a cell."""
+
+
+def picture_path(part: PicturePart) -> str:
+    """Return the path of a file of a job as a picture; "" for a picture elsewhere."""
+    return f"/jobs/{part.job}/pictures/{quote(part.file, safe='')}" if part.file else ""
+
+
+SHOWN: Final = HtmlMedium("a file of the job", command_of, picture=picture_path)
+"""How a page shows the values of a result."""
 LINKED: Final = frozenset({"retries", "parents", "children"})
 """Sections whose entries are jobs."""
 
@@ -85,6 +97,8 @@ def _part(part: SectionPart, section: JobSection) -> str:
                 first = Markup('<a href="{}">{}</a>').format(path, first)
             paragraphs = "\n".join(f"<p>{line}</p>" for line in (first, *others))
             return f'<div class="entry">{paragraphs}</div>'
+        case _ if part.document:
+            return f'<div class="shown">{print_html(part.document, SHOWN)}</div>'
         case _:
             return (
                 f'<div class="code context" role="region" tabindex="0"'

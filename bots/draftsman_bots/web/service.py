@@ -33,7 +33,7 @@ from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
 from draftsman_bots.process.credentials import read_optional
 from draftsman_bots.process.http import HttpServer, bind
-from draftsman_bots.web import job_pages, list_pages, question_pages, sign_in
+from draftsman_bots.web import job_pages, list_pages, question_pages, sign_in, start_pages
 from draftsman_bots.web.access import (
     Access,
     SignInRequired,
@@ -103,11 +103,15 @@ def application(context: WebContext) -> Starlette:
             route("/questions/{job}/{ordinal}", question_pages.show),
             route("/questions/{job}/{ordinal}", question_pages.answer, "POST"),
             route("/questions/{job}/{ordinal}/diff.txt", question_pages.diff_file),
+            route("/start", start_pages.overview),
+            route("/start/{kind}/{name:path}", start_pages.show),
+            route("/start/{kind}/{name:path}", start_pages.submit, "POST"),
             route("/lists", list_pages.overview),
             route("/lists/{name}", list_pages.show),
             route("/jobs", job_pages.jobs),
             route("/jobs/{job}", job_pages.show),
             route("/jobs/{job}/changes", job_pages.changes),
+            route("/jobs/{job}/pictures/{name:path}", job_pages.picture),
             route("/jobs/{job}/log", job_pages.stream),
             route("/sign-in", sign_in.ask),
             route("/oidc/begin", sign_in.begin),

@@ -379,7 +379,7 @@ async def select(rt: Runtime, action: Action[int, ..., Any], numbers: Sequence[i
 
 def title_of(job: Job | JobSummary | FinishedJob) -> str:
     """Return the title of a job, or its type."""
-    return first_line(job.ticket_title or job.type, MAX_TITLE)
+    return first_line(job.title, MAX_TITLE)
 
 
 def job_names(numbers: Sequence[int]) -> str:

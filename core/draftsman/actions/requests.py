@@ -57,13 +57,13 @@ async def submit(call: Call, request: Invocation) -> ActionResult[SubmittedJob]:
     About.REQUEST,
     label="Run a type",
     right=Verb.SUBMIT,
-    surfaces=TERMINALS | {Surface.PROGRAMS},
+    surfaces=TERMINALS | {Surface.PAGES, Surface.PROGRAMS},
 )
 async def run_type(
-    call: Call, type: TypeDescription, parameters: Mapping[str, Any], *, typed: bool = False
+    call: Call, type: TypeDescription, parameters: Mapping[str, Any]
 ) -> ActionResult[SubmittedJob]:
-    """Submit a job of a described type; `typed` parameters are texts that a person typed."""
-    request = await call.rt.request_checks.of_type(type, parameters, typed=typed)
+    """Submit a job of a described type."""
+    request = await call.rt.request_checks.of_type(type, parameters, event=call.event)
     return submitted(await call.rt.submissions.submit(request, call.actor))
 
 

@@ -186,7 +186,7 @@ async def edit_template(
     takes=Arguments("NAME=VALUE …"),
     question="Run {}?",
     consequence="Submits a job.",
-    surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
+    surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS, Surface.PAGES},
 )
 async def run_template(
     call: Call,
@@ -198,7 +198,7 @@ async def run_template(
 ) -> ActionResult[SubmittedJob]:
     """Submit a job from a template."""
     request = await call.rt.templates.request(
-        template, parameters, fields=fields, typed=True, unchecked=unchecked
+        template, parameters, fields=fields, event=call.event, typed=True, unchecked=unchecked
     )
     return submitted(await call.rt.submissions.submit(request, call.actor))
 

@@ -26,9 +26,8 @@ def choose_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentS
     Its network has hosts instead of groups. Raises Failure `no_such_agent`, `network`.
     """
     profile = repository.saved.profile if repository.saved else None
-    name = (
-        run.job.agent or (profile and profile.agent) or run.settings.default_agent or DEFAULT_AGENT
-    )
+    name = run.job.agent_request.agent or (profile and profile.agent)
+    name = name or run.settings.default_agent or DEFAULT_AGENT
     agent = run.settings.agents.get(name)
     if agent is None:
         names = ", ".join(sorted(run.settings.agents))

@@ -87,7 +87,7 @@ class WorkCompletion:
             return None
         snapshot = decided
         workspace, snapshot = await self._update_base(snapshot, message)
-        if self.run.job.mode is Mode.FIX and snapshot.files_changed:
+        if self.run.job.agent_request.mode is Mode.FIX and snapshot.files_changed:
             snapshot = await workspace.sign(snapshot, message)
         return await replace(self, workspace=workspace)._hand_over(snapshot, answer)
 
@@ -186,7 +186,7 @@ class WorkCompletion:
 
     async def _update_base(self, snapshot: Snapshot, message: str) -> tuple[Workspace, Snapshot]:
         """Merge the moved base branch into the work if the policy says so."""
-        if self.run.job.mode is not Mode.FIX or snapshot.files_changed == 0:
+        if self.run.job.agent_request.mode is not Mode.FIX or snapshot.files_changed == 0:
             return self.workspace, snapshot
         policy = await current_policy(self.run, self.plan.repository.location)
         if policy.settings.update_base != "merge":
@@ -213,7 +213,7 @@ class WorkCompletion:
             return await self._report_unchanged(result)
         result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
         await self.run.patch(await self.workspace.diff(snapshot))
-        if self.run.job.mode is not Mode.FIX:
+        if self.run.job.agent_request.mode is not Mode.FIX:
             await self._finish_iteration("reported", snapshot)
             return await self._to_done(result)
         check = await self._check_policy(snapshot)

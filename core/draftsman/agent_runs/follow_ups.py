@@ -112,4 +112,5 @@ async def _new_branch(plan: IterationPlan) -> str:
     mirror = await open_mirror(run.settings.data_dir, plan.source)
     name = branch_name(plan.git.branch, await plan.name_fields())
     name = await checked_branch(name, mirror)
-    return name if run.job.mode is not Mode.FIX else await free_branch(plan.source, mirror, name)
+    is_fix = run.job.agent_request.mode is Mode.FIX
+    return await free_branch(plan.source, mirror, name) if is_fix else name

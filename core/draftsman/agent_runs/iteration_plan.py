@@ -99,14 +99,14 @@ class IterationPlan:
     def title(self) -> str:
         """The title of the request; without one, the agent and the repository."""
         job = self.run.job
-        return job.ticket_title or f"{self.agent_name} on {Path(job.repo_name or '')}"
+        return job.own_title or f"{self.agent_name} on {Path(job.agent_request.repo_name or '')}"
 
     async def name_fields(self) -> dict[str, str]:
         """Return the fields of the job for the templates of branches and messages."""
         run = self.run
         return job_fields(
             run.job.number,
-            title=run.job.ticket_title or "",
+            title=run.job.own_title or "",
             url=await run.wait(run.services.checkpoints.ticket_url, run.job.number),
             requester=run.job.invoker_id,
             agent=self.agent_name,
@@ -120,7 +120,7 @@ class IterationPlan:
     @property
     def left_out(self) -> LeftOut:
         """What becomes of files that git leaves out; only published work is complete or asks."""
-        if self.run.job.mode is not Mode.FIX:
+        if self.run.job.agent_request.mode is not Mode.FIX:
             return "leave"
         return "ask" if self.saved is None else self.saved.profile.left_out
 
@@ -141,7 +141,7 @@ async def plan_iteration(run: WorkerRun) -> IterationPlan:
     checkpoint = saved_checkpoint or {}
     repository = await resolve_repository(run, checkpoint.get("repo"))
     agent_name, agent = choose_agent(run, repository)
-    if run.job.agent is None:
+    if run.job.agent_request.agent is None:
         await run.assign_agent(agent_name)
     steps = await run.steps(Owner.WORKER)
     return IterationPlan(

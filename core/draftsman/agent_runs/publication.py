@@ -147,8 +147,8 @@ async def _facts(
     ticket = await run.wait(run.services.checkpoints.ticket_url, job.number)
     evidence = validation.evidence
     followed = await run.wait(run.services.workflows.followed_pull, job.number)
-    title = job.ticket_title if followed is None else followed.title
-    request = "\n".join(filter(None, (title, job.ticket_text)))
+    title = job.own_title if followed is None else followed.title
+    request = "\n".join(filter(None, (title, job.agent_request.text)))
     source = job.source if followed is None else followed.source
     # anyone may write the text of an issue, and an agent that of a job that another job submitted
     by_person = "issue" not in job.payload and source != Source.INTERNAL
@@ -159,7 +159,7 @@ async def _facts(
         id=job.id if followed is None else followed.root_id,
         head=str(result["commit"]),
         title=title,
-        request=job.ticket_text or "",
+        request=job.agent_request.text or "",
         requester=job.invoker_id,
         source=str(job.source),
         summary=str(result.get("summary") or ""),
@@ -201,7 +201,7 @@ def _agent_text(run: WorkerRun, runs: Sequence[Run]) -> str:
         (item.params_snapshot for item in reversed(runs) if "agent" in item.params_snapshot), {}
     )
     models = sorted({model for item in runs for model in (item.usage or {}).get("models", ())})
-    names = (params.get("agent") or run.job.agent, params.get("version"))
+    names = (params.get("agent") or run.job.agent_request.agent, params.get("version"))
     name = " ".join(str(part) for part in names if part)
     return f"{name} with {', '.join(models)}" if models else name
 

@@ -84,7 +84,7 @@ async def resolve_repository(run: WorkerRun, checkpoint: dict[str, Any] | None) 
         pinned = {"source": str(source), **resolution.model_dump()}
         return await _load(run, pinned, ref)
     repository = await _load(run, checkpoint or await _pinned_record(run), ref)
-    if run.job.repo_name is None:
+    if run.job.agent_request.repo_name is None:
         await assign(run, repository.location.repo)
     return repository
 
@@ -106,7 +106,7 @@ async def _pinned_record(run: WorkerRun) -> dict[str, Any]:
 
 
 async def _resolve(run: WorkerRun) -> ResolvedRepo:
-    text = "\n".join(filter(None, (run.job.ticket_title, run.job.ticket_text)))
+    text = "\n".join(filter(None, (run.job.own_title, run.job.agent_request.text)))
     labels = list(_labels(run.job.payload.get("labels")))
     resolved = await run.wait(run.repos.resolve, labels=labels, text=text)
     if isinstance(resolved, ResolvedRepo):

@@ -55,7 +55,7 @@ async def sign_statement(
         "request": {
             "by": run.job.invoker_id,
             "source": str(run.job.source),
-            "title": run.job.ticket_title,
+            "title": run.job.own_title,
             "at": run.job.created_at.isoformat(),
         },
         "agent": _agent(run, runs),
@@ -91,7 +91,7 @@ def _agent(run: WorkerRun, runs: Sequence[Run]) -> dict[str, Any]:
     )
     models = {model for item in runs for model in (item.usage or {}).get("models", ())}
     return {
-        "name": params.get("agent") or run.job.agent,
+        "name": params.get("agent") or run.job.agent_request.agent,
         "version": params.get("version"),
         "command": params.get("command"),
         "models": sorted(models),

@@ -14,19 +14,10 @@ JobName = int | str | UUID | Job | SubmittedJob
 """A job: `142`, `"D-142"`, its id, or the result of `submit` or `get`."""
 
 
-class Fields(TypedDict, total=False):
-    """The fields of a request except its text; docs/python.md explains each."""
+class RequestOptions(TypedDict, total=False):
+    """The fields of a request besides type and payload; docs/python.md explains each."""
 
-    type: str
     title: str
-    url: str
-    agent: str
-    repo: str
-    ref: str
-    mode: str
-    payload: dict[str, Any]
-    payload_version: int
-    overrides: dict[str, Any]
     key: str
     subject_key: str
     unique: dict[str, Any]
@@ -38,12 +29,26 @@ class Fields(TypedDict, total=False):
     max_attempts: int
     max_retries: int
     on_lost: str
-    skills: Sequence[str]
+    overrides: dict[str, Any]
     tags: Sequence[str]
     notify: Sequence[str]
     after: Sequence[JobName]
     on: str
     group: str | dict[str, str]
+
+
+class Fields(RequestOptions, total=False):
+    """The fields of a request except its text."""
+
+    type: str
+    payload: dict[str, Any]
+    payload_version: int
+    url: str
+    agent: str
+    repo: str
+    ref: str
+    mode: str
+    skills: Sequence[str]
 
 
 class Request(Fields, total=False):

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import AsyncConnection, IsolationLevel, errors
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
-from psycopg.rows import AsyncRowFactory, class_row, dict_row, scalar_row, tuple_row
+from psycopg.rows import AsyncRowFactory, dict_row, kwargs_row, scalar_row, tuple_row
 from psycopg.types.enum import EnumInfo, register_enum
 
 from draftsman.database.connection_state import (
@@ -521,18 +521,18 @@ def _register_enums(infos: Mapping[str, EnumInfo], enums: Enums, adapters: Adapt
 
 
 async def fetch_all(
-    conn: Connection, query: LiteralString, params: Params | None, row: type[T]
+    conn: Connection, query: LiteralString, params: Params | None, row: Callable[..., T]
 ) -> list[T]:
     """Return all rows as `row`, built by column names."""
-    cursor = await _run(conn, class_row(row), query, params)
+    cursor = await _run(conn, kwargs_row(row), query, params)
     return [with_sentences(record) for record in await cursor.fetchall()]
 
 
 async def fetch_one(
-    conn: Connection, query: LiteralString, params: Params | None, row: type[T]
+    conn: Connection, query: LiteralString, params: Params | None, row: Callable[..., T]
 ) -> T | None:
     """Return the first row as `row`, or None."""
-    record = await (await _run(conn, class_row(row), query, params)).fetchone()
+    record = await (await _run(conn, kwargs_row(row), query, params)).fetchone()
     return None if record is None else with_sentences(record)
 
 

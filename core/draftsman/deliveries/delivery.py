@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -13,8 +13,9 @@ from uuid import UUID
 from draftsman.channels import LOG, ChannelName
 from draftsman.errors import Failure
 from draftsman.formats.amounts import counted
+from draftsman.formats.json_data import OPTIONAL
 from draftsman.ids import job_name
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import RequestSummary, Status
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, app_delay, classify
 from draftsman.jobs.status_display import Meaning
 from draftsman.metrics import Gauge
@@ -79,11 +80,11 @@ class Subject:
     type: str
     status: Status
     title: str
-    agent: str | None = None
+    request: RequestSummary | None = field(default=None, metadata=OPTIONAL)
+    """What an agent is asked to do; None for other jobs."""
     group: str | None = None
     group_stop: str = ""
     """How its group stopped, which its result reports."""
-    repo: str | None = None
     url: str | None = None
     invoker: str = ""
     error: str | None = None
@@ -106,13 +107,18 @@ class Subject:
     """Cost of the job so far, in US dollars."""
     created_at: datetime | None = None
     finished_at: datetime | None = None
-    ended_pull: str | None = None
+    ended_pull: str | None = field(default=None, metadata=OPTIONAL)
     """How its pull request ended: `merged` or `closed`; None: it has not."""
 
     @property
     def name(self) -> str:
         """Display name: `D-142`."""
         return job_name(self.number)
+
+    @property
+    def repo(self) -> str | None:
+        """The repository of an agent's request: `owner/name`."""
+        return None if self.request is None else self.request.repo
 
 
 @dataclass(frozen=True, slots=True)

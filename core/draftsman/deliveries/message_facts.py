@@ -10,7 +10,7 @@ from uuid import UUID
 from draftsman.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import RequestSummary, Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman.text import STORED_SENTENCE
 
@@ -23,13 +23,11 @@ class MessageFacts:
     job_id: UUID
     type: str
     status: str
-    mode: str
-    agent: str | None
+    title: str
+    url: str | None
+    request: RequestSummary | None
+    """What an agent is asked to do; None for other jobs."""
     group_name: str | None
-    repo_owner: str | None
-    repo_name: str | None
-    ticket_title: str | None
-    ticket_url: str | None
     invoker_id: str
     invoker_display_name: str | None
     next_retry_at: datetime | None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from draftsman.formats.amounts import counted, format_money
+from draftsman.results import shown_values
 from draftsman.text import humanize, is_link
 
 _CHANGE: Final = (
@@ -171,7 +172,9 @@ def _take_numbers(
 
 def _rendered_keys(result: Mapping[str, Any]) -> set[str]:
     """Return the keys of a result that a summary contains."""
-    keys = set(_CHANGE) if change_summary(result) else set()
+    values = shown_values(result)
+    keys = set(result) if "" in values else set(values)
+    keys |= set(_CHANGE) if change_summary(result) else set()
     kinds = {"summary": str, "validation": list, "validated": bool, "evidence": str}
     keys |= {key for key, kind in kinds.items() if isinstance(result.get(key), kind)}
     if pr_url(result):

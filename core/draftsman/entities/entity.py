@@ -113,7 +113,7 @@ class Entity(Generic[T]):
         module, _, name = self.json_class.partition(":")
         row = schema_of(getattr(import_module(module), name))
         row["properties"] |= self.json_more
-        row["required"] = [*row["properties"]]
+        row["required"] += self.json_more
         definitions = row.pop("$defs", {})  # of a model, which names them from the root
         schema = {"$schema": DIALECT, "type": "array", "items": row}
         return schema | ({"$defs": definitions} if definitions else {})

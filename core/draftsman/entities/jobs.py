@@ -64,6 +64,14 @@ def changed_lines(row: JobSummary) -> int:
     return (row.figures.added or 0) + (row.figures.removed or 0) if row.figures else 0
 
 
+def _repo_name(row: JobSummary) -> str | None:
+    return None if row.request is None else row.request.repo_name
+
+
+def _agent(row: JobSummary) -> str | None:
+    return None if row.request is None else row.request.agent
+
+
 def _next(row: JobSummary, now: datetime) -> Cell:
     if row.job_paused:
         return cells.text(hold_text(row), "warns")
@@ -132,15 +140,15 @@ JOBS: Final[Entity[JobSummary]] = Entity(
         shared_columns.text(
             "TITLE",
             help="Title of the job, or its type.",
-            of=lambda row: row.ticket_title or row.type,
+            of=lambda row: row.title,
             cut=True,
         ),
-        shared_columns.repo(lambda row: row.repo_name, most=24, from_width=84, optional=True),
+        shared_columns.repo(_repo_name, most=24, from_width=84, optional=True),
         shared_columns.text(
             "AGENT",
             12,
             help="Its agent.",
-            of=lambda row: row.agent,
+            of=_agent,
             most=20,
             from_width=120,
             optional=True,
@@ -226,7 +234,7 @@ QUEUED_JOBS: Final[Entity[QueuedRow]] = Entity(
         Column(
             "TITLE",
             help="Title of the job, or its type.",
-            cell=lambda row, _: cells.text(row.job.ticket_title or row.job.type),
+            cell=lambda row, _: cells.text(row.job.title),
             cut=True,
         ),
         shared_columns.repo(lambda row: row.job.repo_name),

@@ -39,7 +39,7 @@ def schema_of(kind: Any) -> Schema:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _object(kind)
     if hasattr(kind, "model_json_schema"):
-        return {**kind.model_json_schema()}
+        return {**kind.model_json_schema(mode="serialization")}
     if kind in _PLAIN:
         return {**_PLAIN[kind]}
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -63,11 +63,11 @@ def schema_of(kind: Any) -> Schema:
 def _object(kind: type[Any]) -> Schema:
     names = _Names(vars(sys.modules[kind.__module__]))
     hints = get_type_hints(kind, localns=names)
-    fields = [field.name for field in dataclasses.fields(kind)]
+    fields = dataclasses.fields(kind)
     return {
         "type": "object",
-        "properties": {name: schema_of(hints[name]) for name in fields},
-        "required": fields,
+        "properties": {field.name: schema_of(hints[field.name]) for field in fields},
+        "required": [field.name for field in fields if "optional" not in field.metadata],
     }
 
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+OPTIONAL: Final = {"optional": True}
+"""Metadata of a field that data does not have while it is None."""
 
 
 def as_data(value: object) -> Any:
     """Convert a value to JSON data: dataclasses as objects, times as ISO 8601, ids as text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = (field.name for field in dataclasses.fields(value))
-        return {name: as_data(getattr(value, name)) for name in names}
+        items = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {
+            field.name: as_data(item)
+            for field, item in items
+            if item is not None or "optional" not in field.metadata
+        }
     if isinstance(value, Mapping):
         return {str(key): as_data(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):

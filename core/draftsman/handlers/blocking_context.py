@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import suppress
 from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from queue import SimpleQueue
 from random import Random
-from threading import Thread
 from typing import (
     Any,
     Concatenate,
     Literal,
-    NoReturn,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -30,8 +27,9 @@ from typing_extensions import TypeForm
 
 from draftsman.handlers.asks import ApproveOptions, Asking, AskOptions
 from draftsman.handlers.changed_content import effect_text
-from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.context import RunContext, run_services, worker_run
 from draftsman.handlers.run_constants import RunConstants
+from draftsman.handlers.threads import call_in_thread, outcome_of
 from draftsman.jobs.requests.attachments import AttachedFile
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.questions.question import Answered, NoAnswer
@@ -325,13 +323,7 @@ async def _call_in_thread(
             ended.set_result(outcome)
 
     def work() -> None:
-        outcome: Callable[[], T]
-        try:
-            value = context.run(function, argument)
-        except BaseException as error:
-            outcome = partial(_raise, error)
-        else:
-            outcome = partial(_return, value)
+        outcome = outcome_of(partial(context.run, function, argument))
         loop.call_soon_threadsafe(settle, outcome)
 
     calls.put(work)
@@ -345,40 +337,11 @@ async def run_in_thread(context: RunContext, function: Callable[[BlockingRunCont
     of its context raises RunInterrupted. What the thread returns or raises after that is returned
     or raised here, as if the task had caught its cancellation.
     """
-    loop = asyncio.get_running_loop()
-    calls = ThreadCalls(context, loop)
-    ended: asyncio.Future[Callable[[], T]] = loop.create_future()
-
-    def work() -> None:
-        outcome: Callable[[], T]
-        try:
-            value = function(BlockingRunContext(calls))
-        except BaseException as error:
-            outcome = partial(_raise, error)
-        else:
-            outcome = partial(_return, value)
-        with suppress(RuntimeError):  # the loop is closed: the process ends without this thread
-            loop.call_soon_threadsafe(ended.set_result, outcome)
-
+    calls = ThreadCalls(context, asyncio.get_running_loop())
     name = f"{context.job.name} run {context.job.run}"
-    Thread(target=copy_context().run, args=(work,), name=name, daemon=True).start()
-    canceled: asyncio.CancelledError | None = None
-    while True:
-        try:
-            outcome = await asyncio.shield(ended)
-            break
-        except asyncio.CancelledError as error:
-            canceled = error
-            calls.interrupt()
+    call = partial(function, BlockingRunContext(calls))
+    outcome = await call_in_thread(run_services(context).thread_limit, name, call, calls.interrupt)
     try:
         return outcome()
     except RunInterrupted:
-        raise canceled or asyncio.CancelledError from None
-
-
-def _return(value: T) -> T:
-    return value
-
-
-def _raise(error: BaseException) -> NoReturn:
-    raise error
+        raise asyncio.CancelledError from None

@@ -369,6 +369,11 @@ class RunContext:
         self._run.log.write(text)
 
 
+def run_services(ctx: RunContext) -> RunServices:
+    """Return the services of the worker of this run."""
+    return ctx._services
+
+
 def worker_run(ctx: RunContext) -> WorkerRun:
     """Return the worker's side of this run, for the worker and its own handlers."""
     return ctx._run

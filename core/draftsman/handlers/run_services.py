@@ -8,6 +8,7 @@ from draftsman.agent_runs.activity.service import ActivityStream
 from draftsman.agent_runs.changes.service import Changes
 from draftsman.costs.service import ModelCalls
 from draftsman.deliveries.service.outbox import Outbox
+from draftsman.handlers.threads import ThreadLimit
 from draftsman.jobs.control.service.messages import RunMessages
 from draftsman.jobs.requests.service.attachments import Attachments
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
@@ -74,6 +75,10 @@ class RunServices(Protocol):
     @property
     def schemas(self) -> SchemaChecker:
         """The checker of JSON Schemas."""
+
+    @property
+    def thread_limit(self) -> ThreadLimit:
+        """The limit of threads."""
 
     @property
     def workflows(self) -> Workflows:

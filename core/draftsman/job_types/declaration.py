@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial, update_wrapper
 from typing import (
     Any,
@@ -31,9 +32,11 @@ from draftsman import field_errors
 from draftsman.client.requests import Request
 from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman.formats.truncation import truncate
+from draftsman.handlers.batches import MAX_SIZE, BatchHandler, BatchRun
 from draftsman.handlers.blocking_context import BlockingRunContext, run_in_thread
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
+from draftsman.job_types.batch_signature import single_run
 from draftsman.job_types.lifespan import surrounded, surrounded_by_async
 from draftsman.job_types.parameters import Parameters
 from draftsman.job_types.payload_version import Migrate, PayloadVersion
@@ -43,11 +46,13 @@ from draftsman.job_types.schedules import Every, described_schedules
 from draftsman.job_types.secret_name import RunSecrets
 from draftsman.job_types.submission import SubmitOptions, SubmittedJobOf, submit, submit_async
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.outbound.secret_values import hide_values
 from draftsman.settings.job_types import TypeSettings
 
 P = ParamSpec("P")
 R = TypeVar("R")
+D = TypeVar("D")
 Isolation = Literal["thread", "process"]
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}")
 MAX_DESCRIPTION: Final = 20_000
@@ -124,6 +129,7 @@ class JobType(Submittable[P, R]):
         memory_mb: int | None,
         version: int,
         migrate: Migrate | None,
+        batch: int | None,
         limits: Mapping[str, Any],
     ) -> None:
         super().__init__(None, {})
@@ -135,7 +141,14 @@ class JobType(Submittable[P, R]):
                 )
         self.name = name
         self.function = function
-        self.parameters = Parameters(name, function)
+        self.batch = batch
+        """The maximum number of runs that the function gets together; None: it gets one."""
+        if batch is not None and not 1 <= batch <= MAX_SIZE:
+            raise ConfigError(f"{name}: batch {batch!r} is no number from 1 to {MAX_SIZE}")
+        if batch is not None and isolation == "process":
+            raise ConfigError(f"{name}: a batch does not run in a process of its own")
+        single = function if batch is None else single_run(name, function)
+        self.parameters = Parameters(name, single)
         expected = BlockingRunContext if self.is_blocking else RunContext
         if self.parameters.context not in (expected, inspect.Parameter.empty):
             kind = (
@@ -192,8 +205,39 @@ class JobType(Submittable[P, R]):
         with surrounded(context.job):
             return self.function(context, **arguments)
 
+    @contextmanager
+    def surround(self, jobs: Sequence[ClaimedJob]) -> Iterator[None]:
+        """Run the block inside the middleware of each of these runs, the first outermost."""
+        with ExitStack() as stack:
+            for job in jobs:
+                stack.enter_context(surrounded(job))
+            yield
+
+    async def run_with(
+        self, context: RunContext, call: Callable[[dict[str, Any]], Awaitable[Any]]
+    ) -> Outcome:
+        """Return the outcome of a run, whose parameters are passed to the call."""
+        secrets = None
+        if self.parameters.name_secrets:
+            run = worker_run(context)
+            secrets = RunSecrets(run.settings.secrets)
+            run.secrets = secrets.values
+        try:
+            arguments = self.parameters.arguments(self.version.payload_of(context.job), secrets)
+        except UsageError as error:
+            text = f"{error}{self.version.note(context.job)}"
+            raise Failure(text, code="invalid_payload", declared="PERMANENT") from None
+        async with surrounded_by_async(context.job):
+            value = await call(arguments)
+        if isinstance(value, Snooze | Cancel):
+            return value
+        outcome = value if isinstance(value, Done) else Done(self.parameters.results.dump(value))
+        return outcome if secrets is None else Done(hide_values(outcome.result, secrets.values))
+
     def handler(self, processes: ProcessRuns | None = None) -> Handler:
         """Return the handler for a worker; without processes it runs in a thread instead."""
+        if self.batch is not None:
+            return BatchHandler(self, self.batch)
         return cast(Handler, update_wrapper(partial(_run, self, processes), self.function))
 
 
@@ -215,36 +259,28 @@ class BlockingJobType(JobType[P, R]):
         return cast(R, self.function(ctx, *args, **kwargs))
 
 
+class BatchJobType(JobType[P, R]):
+    """A job type whose function gets the runs of several jobs together."""
+
+    def __call__(self, runs: Sequence[BatchRun[Any]], /) -> Any:
+        """Call the function, as a test does; that of a coroutine returns one."""
+        return self.function(runs)
+
+
 async def _run(
     type: JobType[Any, Any], processes: ProcessRuns | None, context: RunContext
 ) -> Outcome:
     """Run the function of a type with the payload of the job."""
-    secrets = None
-    if type.parameters.name_secrets:
-        run = worker_run(context)
-        secrets = RunSecrets(run.settings.secrets)
-        run.secrets = secrets.values
-    try:
-        arguments = type.parameters.arguments(type.version.payload_of(context.job), secrets)
-    except UsageError as error:
-        text = f"{error}{type.version.note(context.job)}"
-        raise Failure(text, code="invalid_payload", declared="PERMANENT") from None
-    async with surrounded_by_async(context.job):
+
+    async def call(arguments: dict[str, Any]) -> Any:
         if type.isolation == "process" and processes is not None:
-            value = await processes.run(context, type.name, arguments, type.memory_mb)
-        elif type.is_blocking:
-            value = await run_in_thread(context, partial(type.run_blocking, **arguments))
-        else:
-            with surrounded(context.job):
-                value = await type.function(context, **arguments)
-    outcome = (
-        value
-        if isinstance(value, Done | Snooze | Cancel)
-        else Done(type.parameters.results.dump(value))
-    )
-    if secrets is not None and isinstance(outcome, Done):
-        return Done(hide_values(outcome.result, secrets.values))
-    return outcome
+            return await processes.run(context, type.name, arguments, type.memory_mb)
+        if type.is_blocking:
+            return await run_in_thread(context, partial(type.run_blocking, **arguments))
+        with surrounded(context.job):
+            return await type.function(context, **arguments)
+
+    return await type.run_with(context, call)
 
 
 class Declaration:
@@ -261,6 +297,16 @@ class Declaration:
 
     @overload
     def __call__(
+        self, function: Callable[[Sequence[BatchRun[D]]], Coroutine[Any, Any, Sequence[R]]]
+    ) -> BatchJobType[[D], R]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[[Sequence[BatchRun[D]]], Sequence[R]]
+    ) -> BatchJobType[[D], R]: ...
+
+    @overload
+    def __call__(
         self, function: Callable[Concatenate[BlockingRunContext, P], R]
     ) -> BlockingJobType[P, R]: ...
 
@@ -268,6 +314,8 @@ class Declaration:
         """Return the type; raises ConfigError."""
         is_async = inspect.iscoroutinefunction(function)
         kind: type[JobType[Any, Any]] = AsyncJobType if is_async else BlockingJobType
+        if self._settings["batch"] is not None:
+            kind = BatchJobType
         declared = kind(self._name, function, **self._settings)
         for name in (declared.name, *declared.aliases):
             other = declared_types.setdefault(name, declared)
@@ -304,6 +352,7 @@ def job(
     memory_mb: int | None = None,
     version: int = 1,
     migrate: Migrate | None = None,
+    batch: int | None = None,
 ) -> Declaration:
     """Declare a job type by its function, which takes a context and the parameters.
 
@@ -315,7 +364,9 @@ def job(
     With `isolation="process"` a function that is not async runs in a process
     of its own, which is killed at its timeout, and may use `memory_mb` megabytes. `version` is that
     of the parameters: `migrate` gets the payload of a job of an older one, and its version, and
-    returns one of today. Raises ConfigError.
+    returns one of today. With `batch` the function gets a sequence of `BatchRun`, at most so many,
+    and returns a list with an outcome for each: a result, an outcome or an error. Raises
+    ConfigError.
     """
     limits = {
         "timeout": timeout,
@@ -338,6 +389,7 @@ def job(
         "memory_mb": memory_mb,
         "version": version,
         "migrate": migrate,
+        "batch": batch,
         "limits": {key: value for key, value in limits.items() if value is not None},
     }
     return Declaration(name, settings)

@@ -9,13 +9,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Generic, TypeVar
 
 from draftsman.client import Draftsman
 from draftsman.client.asynchronous import Client
 from draftsman.client.blocking import BlockingClient
-from draftsman.client.requests import JobName, Request
+from draftsman.client.requests import Request, RequestOptions
 from draftsman.database.caller_connection import CallersConnection
 from draftsman.errors import Failure, UsageError
 from draftsman.job_types.parameters import Results
@@ -23,29 +22,6 @@ from draftsman.jobs.job import Job, Status
 from draftsman.jobs.requests.service.submissions import SubmittedJob
 
 R = TypeVar("R")
-
-
-class RequestOptions(TypedDict, total=False):
-    """The fields of a request besides type and payload; docs/python.md explains each."""
-
-    title: str
-    key: str
-    subject_key: str
-    unique: dict[str, Any]
-    concurrency_key: str
-    queue: str
-    priority: int
-    run_at: datetime
-    delay: float
-    max_attempts: int
-    max_retries: int
-    on_lost: str
-    overrides: dict[str, Any]
-    tags: Sequence[str]
-    notify: Sequence[str]
-    after: Sequence[JobName]
-    on: str
-    group: str | dict[str, str]
 
 
 class SubmitOptions(RequestOptions, total=False):

@@ -7,13 +7,15 @@ other and tries every pair of statuses against PostgreSQL.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
 from draftsman.channels import ChannelName
+from draftsman.formats.json_data import OPTIONAL
 from draftsman.ids import job_name
 from draftsman.text import STORED_SENTENCE
 
@@ -146,7 +148,78 @@ def steps(before: Status, after: Status) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RequestSummary:
+    """What an agent is asked to do and where, in short; a job of any other type has none."""
+
+    mode: Mode
+    agent: str | None
+    repo_host: str | None
+    """Host of the repository; None for a local folder."""
+    repo_owner: str | None
+    repo_name: str | None
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Any]) -> Self | None:
+        """Return the request in the columns of a job; a job without a mode has none."""
+        if columns["mode"] is None:
+            return None
+        return cls(**{field.name: columns[field.name] for field in fields(cls)})
+
+    @property
+    def repo(self) -> str | None:
+        """`owner/name`, or the bare name of a repository without an owner."""
+        if self.repo_name is None:
+            return None
+        return f"{self.repo_owner}/{self.repo_name}" if self.repo_owner else self.repo_name
+
+    @property
+    def summary(self) -> RequestSummary:
+        """The request in short."""
+        return RequestSummary(
+            self.mode, self.agent, self.repo_host, self.repo_owner, self.repo_name
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRequest(RequestSummary):
+    """What an agent is asked to do, and where."""
+
+    text: str | None
+    """The instructions."""
+    skills: list[str]
+
+
+class Requested:
+    """What a job and a job of a run say of their request."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def type(self) -> str: ...
+
+        @property
+        def title(self) -> str: ...
+
+        @property
+        def request(self) -> AgentRequest | None: ...
+
+    @property
+    def own_title(self) -> str | None:
+        """The title that it was given."""
+        return None if self.title == self.type else self.title
+
+    @property
+    def agent_request(self) -> AgentRequest:
+        """What an agent is asked to do; raises ValueError for other jobs."""
+        if self.request is None:
+            raise ValueError(f"a job of type {self.type} is no request of an agent")
+        return self.request
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Requested):
     """A row of `jobs`."""
 
     number: int
@@ -165,22 +238,18 @@ class Job:
     """The limit in which it waits for a place."""
     status: Status
     claimed_from: Status | None
-    mode: Mode
     source: ChannelName
     source_type: str
     external_event_id: str | None
     invoker_id: str
     invoker_display_name: str | None
-    repo_owner: str | None
-    repo_name: str | None
-    ticket_url: str | None
-    ticket_title: str | None
-    ticket_text: str | None
+    title: str
+    """Its title; the type of a job without a title."""
+    url: str | None
+    """The page where it was requested, such as a card."""
     payload: dict[str, Any]
     overrides: dict[str, Any]
-    requested_skills: list[str]
     tags: list[str]
-    agent: str | None
     retry_of: int | None
     chain_length: int
     template: str | None
@@ -200,7 +269,6 @@ class Job:
     cancel_requested_at: datetime | None
     cancel_requested_by: str | None
     cancel_reason: str | None = field(metadata=STORED_SENTENCE)
-    pr_url: str | None
     result: dict[str, Any] | None
     version: int
     created_at: datetime
@@ -209,22 +277,12 @@ class Job:
     started_at: datetime | None
     finished_at: datetime | None
     updated_at: datetime
-    repo_host: str | None = None
-    """Host of the repository; None for a local folder."""
+    request: AgentRequest | None = field(default=None, metadata=OPTIONAL)
+    """What an agent is asked to do; None for other jobs."""
+    pr_url: str | None = field(default=None, metadata=OPTIONAL)
+    """URL of its pull request."""
 
     @property
     def name(self) -> str:
         """Display name: `D-142`."""
         return job_name(self.number)
-
-    @property
-    def runs_agent(self) -> bool:
-        """Whether an agent does it: only these jobs have a mode, skills and changes."""
-        return self.type == AGENT_TYPE or self.agent is not None
-
-    @property
-    def repo(self) -> str | None:
-        """`owner/name`, or the bare name of a repository without an owner."""
-        if self.repo_name is None:
-            return None
-        return f"{self.repo_owner}/{self.repo_name}" if self.repo_owner else self.repo_name

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import TypedDict
 from uuid import UUID
 
+from draftsman.formats.json_data import OPTIONAL
 from draftsman.ids import job_name
-from draftsman.jobs.job import LEASED, Mode, Status
+from draftsman.jobs.job import LEASED, RequestSummary, Status
 from draftsman.text import STORED_SENTENCE
 
 
@@ -19,9 +20,9 @@ class JobFigures:
 
     number: int
     cost_usd: float | None
-    added: int | None
+    added: int | None = field(metadata=OPTIONAL)
     """Lines that the newest patch adds."""
-    removed: int | None
+    removed: int | None = field(metadata=OPTIONAL)
     progress: str = ""
     """The plan and the newest line of an active run."""
     asks: str = ""
@@ -37,13 +38,9 @@ class JobSummary:
     type: str
     queue: str
     status: Status
-    mode: Mode
     source: str
-    agent: str | None
-    repo_host: str | None
-    repo_owner: str | None
-    repo_name: str | None
-    ticket_title: str | None
+    title: str
+    """Its title; the type of a job without a title."""
     invoker_id: str
     tags: list[str]
     attempts: int
@@ -62,7 +59,10 @@ class JobSummary:
     template_version: int | None
     due_in: float | None = field(compare=False)
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
-    pr_url: str | None = None
+    request: RequestSummary | None = field(default=None, metadata=OPTIONAL)
+    """What an agent is asked to do, in short; None for other jobs."""
+    pr_url: str | None = field(default=None, metadata=OPTIONAL)
+    """URL of its pull request."""
     hold: str | None = None
     """Why a job cannot be claimed: `paused`, `reserved`, `parents`, `children` (that it gathers),
     `key` (in use), `limit` (no free place) or `trial` (of jobs that were lost together)."""
@@ -166,8 +166,8 @@ class FinishedJob:
     number: int
     status: Status
     type: str
-    agent: str | None
-    ticket_title: str | None
+    agent: str | None = field(metadata=OPTIONAL)
+    title: str
     last_error: str | None = field(metadata=STORED_SENTENCE)
     finished_at: datetime
     matches: bool

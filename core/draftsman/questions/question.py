@@ -12,6 +12,7 @@ from typing import Any, Final, Generic
 
 from typing_extensions import TypeVar
 
+from draftsman.formats.json_data import OPTIONAL
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.status_display import Meaning
 from draftsman.questions.answer_kind import AnswerKind, wanted_answer
@@ -188,7 +189,7 @@ class Question:
     reminders: int = 0
     escalate_to: str | None = None
     escalated_at: datetime | None = None
-    patch_sha256: str | None = None
+    patch_sha256: str | None = field(default=None, metadata=OPTIONAL)
     """SHA-256 of the patch shown with it, which is that of the run's saved tree."""
     critical: bool = False
     """Whether it may interrupt people in their quiet hours."""
@@ -283,18 +284,18 @@ class OpenQuestion(Question):
 
     title: str = ""
     """The job's title, else its type."""
-    repo: str | None = None
+    repo: str | None = field(default=None, metadata=OPTIONAL)
     """`owner/name`, or the name alone."""
-    repo_host: str | None = None
+    repo_host: str | None = field(default=None, metadata=OPTIONAL)
     requester: str = ""
     """The person who requested the job, else the account."""
-    agent: str | None = None
+    agent: str | None = field(default=None, metadata=OPTIONAL)
     decided_by: str | None = None
     """The person whose answer or decision is in its undo window, which ends at `applies_at`."""
     applies_at: datetime | None = None
-    added: int | None = None
+    added: int | None = field(default=None, metadata=OPTIONAL)
     """Lines that the changes under review add; None: not counted."""
-    removed: int | None = None
+    removed: int | None = field(default=None, metadata=OPTIONAL)
     acknowledged_by: str | None = None
     """The person who works on the answer."""
     delegated_to: str | None = None

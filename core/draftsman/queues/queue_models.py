@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.formats.amounts import counted
+from draftsman.formats.json_data import OPTIONAL
 from draftsman.formats.times import format_time
 from draftsman.ids import actor_name, job_name, pause_name
 from draftsman.jobs.job import Status
@@ -84,9 +85,10 @@ class QueuedJob:
     priority: int
     type: str
     status: Status
-    ticket_title: str | None
-    repo_name: str | None
+    title: str
+    """Its title; the type of a job without a title."""
     created_at: datetime
+    repo_name: str | None = field(default=None, metadata=OPTIONAL)
     hold: str | None = None
     """`key`, `limit`, `paused` or `reserved` if it cannot be claimed yet; `no_worker` or
     `unknown_type` if no live worker serves its queue or has its type."""

@@ -45,7 +45,7 @@ SELECT outcome, status
 -- The jobs that can be claimed, by queue, in the order of the claim: it reads the same view. A
 -- reserved queue has no other than the reserving job.
 -- name: in_order
-SELECT c.queue, c.number, c.priority, c.type, c.status, r.ticket_title, r.repo_name, r.created_at
+SELECT c.queue, c.number, c.priority, c.type, c.status, r.title, r.repo_name, r.created_at
   FROM draftsman.queues_in_use() AS w (queue)
   LEFT JOIN draftsman.active_reservations v ON v.queue = w.queue
  CROSS JOIN LATERAL (
@@ -69,7 +69,7 @@ SELECT c.queue, c.number, c.priority, c.type, c.status, r.ticket_title, r.repo_n
          WHERE number = v.job AND queue = v.queue
          LIMIT 1)) c
  CROSS JOIN LATERAL (
-       SELECT ticket_title, repo_name, created_at FROM draftsman.job_requests
+       SELECT coalesce(ticket_title, type) AS title, repo_name, created_at FROM draftsman.job_requests
         WHERE number = c.number LIMIT 1) r
  WHERE w.queue = coalesce(%(queue)s, w.queue)
    AND w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses WHERE type IS NULL)) AND
@@ -101,7 +101,7 @@ WITH RECURSIVE buckets AS (
       FROM keys k
      WHERE k.name IS NOT NULL
 )
-SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_name, r.created_at,
+SELECT h.queue, h.number, h.priority, h.type, h.status, r.title, r.repo_name, r.created_at,
        h.hold, h.held_by
   FROM ((SELECT s.*
            FROM (SELECT name FROM buckets LIMIT 1000) b
@@ -160,7 +160,7 @@ SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_n
          ORDER BY queue, priority DESC, position, number
          LIMIT %(limit)s) h
  CROSS JOIN LATERAL (
-       SELECT ticket_title, repo_name, created_at FROM draftsman.job_requests
+       SELECT coalesce(ticket_title, type) AS title, repo_name, created_at FROM draftsman.job_requests
         WHERE number = h.number LIMIT 1) r
  WHERE
 -- visible job: h.number

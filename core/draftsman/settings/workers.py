@@ -19,6 +19,9 @@ class WorkerSettings(Section):
 
     slots: int = Field(10, ge=1, le=1000)
     """Concurrent runs."""
+    threads: int | None = Field(None, ge=1, le=1000, examples=[4])
+    """Concurrent threads of functions that are not async; others wait for one in their slots, and
+    batches count as one. Unset: as many as slots."""
     prefetch: int = Field(0, ge=0, le=1000)
     """Jobs claimed ahead of a free slot."""
     queues: tuple[str, ...] = ("default",)

@@ -17,9 +17,10 @@ from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted, UsageE
 from draftsman.handlers.context import RunContext, interrupt_by, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_services import RunServices
+from draftsman.handlers.threads import ThreadLimit
 from draftsman.ids import new_id
 from draftsman.job_types.secret_name import given_secrets
-from draftsman.jobs.job import Mode, Source
+from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import AttachedFile, JobAttachment
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.outcome import (
@@ -61,21 +62,16 @@ DEFAULTS: Final[dict[str, Any]] = {
     "type": "test",
     "queue": "default",
     "invoker_id": PERSON,
-    "repo_owner": None,
-    "repo_name": None,
-    "ticket_title": None,
-    "ticket_text": None,
-    "agent": None,
+    "title": "test",
+    "request": None,
     "retry_of": None,
     "attempts": 0,
     "max_attempts": 3,
     "retry_count": 0,
     "max_retries": 3,
     "id": UUID(int=1),
-    "mode": Mode.FIX,
     "source": Source.API,
     "overrides": {},
-    "requested_skills": [],
     "tags": [],
     "created_at": datetime(2030, 1, 1, tzinfo=UTC),
 }
@@ -151,7 +147,7 @@ async def run_handler(
     steps after which the worker is lost once, after the step's effect and before its result is
     recorded. `parents` are the jobs that the job waited for, `attachments` its files, `jobs`
     runs those that it spawns, `secrets` are those of its worker, and `columns` are further columns
-    of the job, such as `ticket_text`.
+    of the job, such as `tags`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question that no entry of
@@ -580,6 +576,7 @@ class MemoryServices:
         self.settlement = memory
         self.outbox = memory
         self.workflows = memory
+        self.thread_limit = ThreadLimit()
 
     @property
     def repos(self) -> Any:

@@ -16,7 +16,9 @@ from typing import Any, cast
 from uuid import UUID
 
 from draftsman.client.requests import Request
+from draftsman.handlers.batches import BatchEntry, BatchHandler
 from draftsman.handlers.handler_errors import handler_failure
+from draftsman.handlers.registry import Handler
 from draftsman.job_types import declaration
 from draftsman.jobs.job import Condition, Status
 from draftsman.jobs.requests.invocation import PAYLOAD_VERSION
@@ -54,10 +56,9 @@ class MemoryApp(DrainedApp):
     async def drain_async(self) -> list[AppJob]:
         ran: list[AppJob] = []
         while (job := self._next()) is not None:
-            if len(ran) == MAX_JOBS:
+            if len(ran) >= MAX_JOBS:
                 raise too_many()
-            await self._run(job)
-            ran.append(job)
+            ran += await self._run_batch(job)
         return ran
 
     def submit_many(
@@ -76,7 +77,7 @@ class MemoryApp(DrainedApp):
         jobs = [self._jobs[number - 1] for number in numbers]
         for job in jobs:
             if job.status is Status.QUEUED:
-                await self._run(job)
+                await self._run(job, self._handler(job.type))
         return [_parent(job) for job in jobs]
 
     def _submit(self, request: Request) -> SubmittedJob:
@@ -100,34 +101,53 @@ class MemoryApp(DrainedApp):
         return SubmittedJob(number, UUID(int=number), Status.QUEUED, "created")
 
     def _next(self) -> AppJob | None:
-        due = (job for job in self._jobs if job.status is Status.QUEUED and job.due <= self.now)
-        return min(due, key=lambda job: (job.due, job.number), default=None)
+        return next(iter(self._due()), None)
 
-    async def _run(self, job: AppJob) -> None:
-        declared = declaration.declared_types.get(job.type)
-        if declared is None:
-            raise undeclared(job.type)
+    def _due(self) -> list[AppJob]:
+        """Return the jobs that are due, in the order in which they run."""
+        due = [job for job in self._jobs if job.status is Status.QUEUED and job.due <= self.now]
+        return sorted(due, key=lambda job: (job.due, job.number))
+
+    def _handler(self, type: str) -> Handler:
+        if (declared := declaration.declared_types.get(type)) is None:
+            raise undeclared(type)
+        return declared.handler()
+
+    async def _run_batch(self, first: AppJob) -> list[AppJob]:
+        """Run a job, with those of its type that are due if they run in batches; return them."""
+        handler = self._handler(first.type)
+        if not isinstance(handler, BatchHandler):
+            await self._run(first, handler)
+            return [first]
+        batch = handler.open()
+        jobs = [job for job in self._due() if job.type == first.type][: batch.room]
+        entries = [batch.add() for _ in jobs]
+        batch.close()
+        await asyncio.gather(*map(self._run, jobs, entries))
+        return jobs
+
+    async def _run(self, job: AppJob, handler: Handler) -> None:
         people = {PERSON: Person(PERSON, frozenset())}
         memory = Memory(self.answers, set(), self._clock, [], people, jobs=self)
         columns = {
             "type": job.type,
-            "ticket_title": job.title,
+            "title": job.title or job.type,
             "overrides": {PAYLOAD_VERSION: job.payload_version},
         }
         try:
-            outcome = await run_in_memory(
-                declared.handler(), memory, Settings(), job.payload, columns
-            )
+            outcome = await run_in_memory(handler, memory, Settings(), job.payload, columns)
         except AssertionError:
             raise
         except Exception as error:
             job.status = Status.FAILED
-            job.last_error = str(handler_failure(error, declared.function.__module__))
+            job.last_error = str(handler_failure(error, handler.__module__))
             return
         finally:
             job.questions = memory.asked
             job.steps = memory.results
             job.log = memory.collected.log
+            if isinstance(handler, BatchEntry):
+                handler.leave()
         match outcome:
             case Done(result):
                 job.status = Status.COMPLETED

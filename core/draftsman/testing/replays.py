@@ -302,7 +302,7 @@ def _as_parent(job: Job) -> Parent:
         met=True,
         status=job.status,
         type=job.type,
-        title=job.ticket_title,
+        title=job.own_title,
         result=job.result,
         error=job.last_error,
     )

@@ -267,7 +267,7 @@ async def _read_job(rt: Runtime, job: Job) -> AppJob:
         type=job.type,
         payload=job.payload,
         payload_version=payload_version(job.overrides),
-        title=job.ticket_title,
+        title=job.own_title,
         key=None if key.startswith(RESERVED_KEYS) else key,
         due=job.next_retry_at or job.run_at or job.created_at,
         status=job.status,

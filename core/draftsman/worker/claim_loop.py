@@ -11,12 +11,13 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
 from draftsman.database.isolation import is_refusal
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.handlers.batches import Batch, BatchEntry, BatchHandler
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, Lease
@@ -65,6 +66,11 @@ class ClaimLoop:
         self._settings = services.settings.worker
         self._handlers = handlers
         self._types = sorted(handlers)
+        self._forming: dict[str, Batch] = {}
+        """The batches that runs may still join, by type."""
+        self._has_batches = any(isinstance(item, BatchHandler) for item in handlers.values())
+        self._batches: set[Batch] = set()
+        """The batches whose functions have not ended."""
         self._ahead: list[ClaimedJob] = []
         self._done: dict[int, Execution] = {}
         self.apart: dict[int, Execution] = {}
@@ -93,8 +99,11 @@ class ClaimLoop:
 
     @property
     def free(self) -> int:
-        """The number of free slots."""
-        return self._slots - len(self.running)
+        """The number of free slots; a batch uses one, until its function has ended."""
+        if not self._has_batches:
+            return self._slots - len(self.running)
+        alone = sum(execution.entry is None for execution in self.running.values())
+        return self._slots - alone - len(self._batches)
 
     @property
     def silence(self) -> float:
@@ -177,18 +186,35 @@ class ClaimLoop:
         await self._release_lost_claims()
         while not self._stop:
             await self._start_ahead()
+            await self._fill_batches()
             free = self.free
             ahead = max(0, self._settings.prefetch - len(self._ahead))
             if not (self._done or free or ahead):
                 return
             claimed = await self._exchange(free, ahead)
+            await self._fill_batches()
             if len(claimed) < max(1, free):
                 return
             self._more_jobs()
             await asyncio.sleep(0)  # runs that end at once are settled together
 
-    async def _exchange(self, free: int, ahead: int) -> list[ClaimedJob]:
-        """Settle all finished runs and claim.
+    async def _fill_batches(self) -> None:
+        """Claim further jobs for the batches that have room, and begin them."""
+        for type, batch in list(self._forming.items()):
+            try:
+                if ahead := [job for job in self._ahead if job.type == type][: batch.room]:
+                    await self._start_batch(ahead)
+                if batch.room:
+                    await self._exchange(batch.room, 0, [type])
+            finally:
+                if self._forming.get(type) is batch:
+                    del self._forming[type]
+                batch.close()
+
+    async def _exchange(
+        self, free: int, ahead: int, types: Sequence[str] | None = None
+    ) -> list[ClaimedJob]:
+        """Settle all finished runs and claim, jobs of all types or of these.
 
         A batch that the database refuses, perhaps because of a single run, is settled run by run,
         apart from all others. Jobs whose claim it refuses are found one by one.
@@ -196,7 +222,7 @@ class ClaimLoop:
         done = list(self._done.values())
         try:
             async with self.exchange_lock:
-                claimed = await self._send(done, free, ahead)
+                claimed = await self._send(done, free, ahead, types or self._types)
                 self._start_all(claimed)
                 self._exchanged_at = clock.now()  # a turn may last as long as jobs are waiting
         except Exception as error:
@@ -205,27 +231,31 @@ class ClaimLoop:
             if not done:
                 if not is_refusal(error):
                     raise
-                return await self._claim_apart(free, ahead, error)
+                return await self._claim_apart(free, ahead, types or self._types, error)
             self._settle_apart(done, error)
             self.may_have_lost_claims = True
             self._wake.set()
             return []
         return claimed
 
-    async def _send(self, done: list[Execution], free: int, ahead: int) -> list[ClaimedJob]:
+    async def _send(
+        self, done: list[Execution], free: int, ahead: int, types: Sequence[str]
+    ) -> list[ClaimedJob]:
         self._asked_at = clock.now()
         return await self._claim.exchange(
             [(execution.job.lease, execution.result or {}) for execution in done],
-            types=self._types,
+            types=types,
             free=free,
             ahead=ahead,
         )
 
-    async def _claim_apart(self, free: int, ahead: int, error: Exception) -> list[ClaimedJob]:
+    async def _claim_apart(
+        self, free: int, ahead: int, types: Sequence[str], error: Exception
+    ) -> list[ClaimedJob]:
         self.may_have_lost_claims = True
         async with self.exchange_lock:
             self._asked_at = clock.now()
-            claimed = await self._claim.claim_apart(self._types, free, ahead, error)
+            claimed = await self._claim.claim_apart(types, free, ahead, error)
             self._start_all(claimed)
         return claimed
 
@@ -298,16 +328,33 @@ class ClaimLoop:
         return Deadlines(asyncio.get_running_loop())
 
     def _start(self, job: ClaimedJob) -> None:
+        handler = self._handlers[job.type]
+        entry = self._enter_batch(job.type, handler) if isinstance(handler, BatchHandler) else None
         execution = Execution(
             services=self._services,
             job=job,
-            handler=self._handlers[job.type],
+            handler=entry or handler,
+            entry=entry,
             deadlines=self._deadlines,
             continue_in_grace=self._continue_in_grace,
         )
         execution.lease_end = self._asked_at + self._settings.lease
         self.running[job.token] = execution
         execution.start(self._ended, self._leave_slot)
+
+    def _enter_batch(self, type: str, handler: BatchHandler) -> BatchEntry:
+        """Return a place in the batch of a type that is not full."""
+        batch = self._forming.get(type)
+        if batch is None or not batch.room:
+            if batch is not None:
+                batch.close()
+            batch = self._forming[type] = handler.open(self._batch_ended)
+            self._batches.add(batch)
+        return batch.add()
+
+    def _batch_ended(self, batch: Batch) -> None:
+        self._batches.discard(batch)
+        self._wake.set()
 
     async def _continue_in_grace(
         self, execution: Execution, seconds: float, on_poll: Callable[[], bool]
@@ -349,6 +396,8 @@ class ClaimLoop:
             self.in_grace.pop(parked.lease, None)
 
     def _ended(self, execution: Execution) -> None:
+        if execution.entry is not None:
+            execution.entry.leave()
         self.running.pop(execution.job.token, None)
         self.apart.pop(execution.job.token, None)
         if execution.result is not None:
@@ -371,6 +420,8 @@ class ClaimLoop:
 
     async def _drain(self) -> None:
         """Stop claiming, wait for active runs, then abort the others at their checkpoints."""
+        for batch in self._forming.values():
+            batch.close()
         if self._ahead:
             leases = [job.lease for job in self._ahead]
             self._ahead = []

@@ -17,6 +17,7 @@ from draftsman.agent_runs.changes.service import Changes
 from draftsman.costs.service import ModelCalls
 from draftsman.deliveries.service.outbox import Outbox
 from draftsman.errors import DraftsmanError, Failure, LeaseLost, UsageError
+from draftsman.handlers.batches import BatchEntry
 from draftsman.handlers.context import (
     RunContext,
     allow_grace,
@@ -28,6 +29,7 @@ from draftsman.handlers.context import (
 )
 from draftsman.handlers.handler_errors import failure_details, handler_failure
 from draftsman.handlers.registry import Handler
+from draftsman.handlers.threads import ThreadLimit
 from draftsman.handlers.worker_run import WorkerRun, wait_for_database
 from draftsman.jobs.control.service.messages import RunMessages
 from draftsman.jobs.requests.service.attachments import Attachments
@@ -131,6 +133,8 @@ class WorkerServices:
     workflows: Workflows
     revive: Callable[[], Awaitable[None]] | None = None
     """Restarts the database where this process can: the embedded server."""
+    thread_limit: ThreadLimit = field(default_factory=ThreadLimit)
+    """The limit of the threads of runs."""
     schemas: SchemaChecker = field(default_factory=SchemaChecker)
     """The child processes that check JSON Schemas."""
 
@@ -153,12 +157,15 @@ class Execution:
         handler: Handler,
         deadlines: Deadlines,
         continue_in_grace: ContinueExecution | None,
+        entry: BatchEntry | None = None,
     ) -> None:
         self.job = job
         self.result: dict[str, Any] | None = None
         self.task: asyncio.Task[None] | None = None
         self.refused = False
         """Whether the database has refused the end of the run, which is repeated."""
+        self.entry = entry
+        """Its place in a batch."""
         self._services = services
         self._handler = handler
         self._deadlines = deadlines

@@ -35,6 +35,9 @@ EXCHANGE_AGE: Final = Gauge(
 UNSETTLED: Final = Gauge("worker_unsettled", "Ended runs whose end the database refuses.")
 SLOTS: Final = Gauge("worker_slots", "Maximum number of concurrent runs of this worker.")
 RUNS: Final = Gauge("worker_runs", "Runs of this worker.")
+THREADS: Final = Gauge("worker_threads", "Maximum number of concurrent threads of runs.")
+THREADS_RUNNING: Final = Gauge("worker_threads_running", "Threads of runs.")
+THREADS_WAITING: Final = Gauge("worker_threads_waiting", "Runs that wait for a thread.")
 SWEEP_REFUSED: Final = Gauge(
     "sweep_refused",
     "Rows that the database refuses to the sweeps of this worker, as the leader: they are set aside"
@@ -74,6 +77,12 @@ class WorkerHealth:
             worker = self.process.worker
             body |= {"worker": worker_name(self.process.id), "slots": worker.slots}
             body |= {"runs": len(worker.running), "unsettled": worker.unsettled}
+            threads = worker.threads
+            body["threads"] = {
+                "limit": threads.size or worker.slots,
+                "running": threads.running,
+                "waiting": threads.waiting,
+            }
             body["exchange_age"] = round(worker.silence, 1)
         return body
 
@@ -88,6 +97,9 @@ class WorkerHealth:
             UNSETTLED.render_value(worker.unsettled),
             SLOTS.render_value(worker.slots),
             RUNS.render_value(len(worker.running)),
+            THREADS.render_value(worker.threads.size or worker.slots),
+            THREADS_RUNNING.render_value(worker.threads.running),
+            THREADS_WAITING.render_value(worker.threads.waiting),
             SWEEP_REFUSED.render([({"sweep": sweep}, rows) for sweep, rows in refused.items()]),
         ]
         try:

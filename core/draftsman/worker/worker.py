@@ -32,6 +32,7 @@ class Worker:
         self, services: WorkerServices, handlers: Mapping[str, Handler], slots: int
     ) -> None:
         self.slots = slots
+        self.threads = services.thread_limit
         self.types = sorted(handlers)
         self.claim = services.claim
         self.stop = StopSignal(self.wake)

@@ -12,6 +12,7 @@ from draftsman.database.database import Database
 from draftsman.database.notification_listener import NotificationListener
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.errors import DraftsmanError
+from draftsman.formats.amounts import counted
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_log import route_standard_streams
 from draftsman.ids import worker_name
@@ -97,10 +98,11 @@ class WorkerProcess:
         name = worker_name(self.id)
         types = ", ".join(self.worker.types)
         _log.info(
-            "worker %s on %s: %s slots, types %s",
+            "worker %s on %s: %s slots, %s, types %s",
             name,
             host.name(),
             self.worker.slots,
+            counted(self.worker.threads.size or self.worker.slots, "thread"),
             types,
             extra=keys(event=LogEvent.WORKER_STARTED),
         )

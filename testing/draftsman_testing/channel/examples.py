@@ -9,10 +9,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.deliveries.delivery import Delegation, DeliveryKind, Message, Subject
-from draftsman.jobs.job import Status
+from draftsman.formats.json_data import as_data
+from draftsman.jobs.job import Mode, RequestSummary, Status
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef, encode_spans
 from draftsman.questions.question import OnChanges, Question, QuestionKind, QuestionStatus
+from draftsman.results import Link, Markdown, Picture, Table
 from draftsman_testing.channel.samples import WHEN, message, question
 
 HOSTILE: Final = (
@@ -51,6 +53,28 @@ RESULT: Final[dict[str, Any]] = {
     "validation": [{"passed": True}, {"passed": False}],
 }
 
+SHOWN: Final[dict[str, dict[str, Any]]] = {
+    "result with shown values": {
+        "summary": "3 regions",
+        "orders": as_data(Table.of([{"region": "eu", "orders": 1200}, {"region": "日本"}])),
+        "notes": as_data(
+            Markdown(
+                "# Week 31\n\nAll **well**, see\n[it](https://x.example/).\n- one\n```\ncode\n```"
+            )
+        ),
+        "report": as_data(Link("https://x.example/r?a=1&b=2", "The report")),
+        "chart": as_data(Picture("chart.png", "Orders of a day")),
+        "map": as_data(Picture("https://x.example/map.png")),
+    },
+    "result that is a long table": as_data(Table(["n"], [[number] for number in range(60)])),
+    "result with hostile values": {
+        "rows": as_data(Table([HOSTILE], [[HOSTILE]])),
+        "text": as_data(Markdown(HOSTILE)),
+        "link": {"shown": "link", "url": "javascript:alert(1)", "text": HOSTILE},
+        "picture": as_data(Picture(HOSTILE, HOSTILE)),
+    },
+}
+"""Results with values that say how they are shown."""
 DIGEST_ITEM: Final[dict[str, Any]] = {
     "name": "D-8/1",
     "jobs": 1,
@@ -101,6 +125,8 @@ def _examples() -> Iterator[tuple[str, Message]]:
             DeliveryKind.RESULT, status=Status.COMPLETED, result={"data": {"rows": [{"id": 3}]}}
         ),
     )
+    for name, result in SHOWN.items():
+        yield name, _about(DeliveryKind.RESULT, status=Status.COMPLETED, result=result)
     yield (
         "result of a group",
         _about(
@@ -229,9 +255,8 @@ def _about(kind: DeliveryKind, **fields: Any) -> Message:
         type="run_agent",
         status=Status.QUEUED,
         title="Pay refunds once",
-        agent="tidy",
+        request=RequestSummary(Mode.FIX, "tidy", "git.example", "acme", "pay"),
         group="release",
-        repo="acme/pay",
         url="https://tickets.example/7",
         invoker="anna",
         usage="1,020 tokens, $0.42",

@@ -121,7 +121,7 @@ async def test_a_mention_after_the_answer_is_another_request(
     assert [await issue.on(new) for _ in range(2)] == ["submitted"] * 2
     newest = (await rt.read_model.jobs())[0]
     assert newest.number > work.number
-    assert "fix the tax, too" in str((await rt.read_model.job(newest.number)).ticket_text)
+    assert "fix the tax, too" in str((await rt.read_model.job(newest.number)).agent_request.text)
 
 
 async def test_a_mention_on_the_issue_follows_up_on_its_open_pull_request(
@@ -223,9 +223,9 @@ async def test_a_request_in_a_comment_has_a_mode_and_options(
     assert await issue.on(comment(text, "anna", 95)) == "submitted"
     (summary,) = await rt.read_model.jobs()
     job = await rt.read_model.job(summary.number)
-    assert (job.mode, job.payload["repo"]["ref"]) == ("investigate", "v1")
-    assert "investigate the tax" in str(job.ticket_text)
-    assert "--ref" not in str(job.ticket_text)
+    assert (job.agent_request.mode, job.payload["repo"]["ref"]) == ("investigate", "v1")
+    assert "investigate the tax" in str(job.agent_request.text)
+    assert "--ref" not in str(job.agent_request.text)
     for number, option in enumerate(("--repo=pay", "--mode=deploy"), 96):
         text = f"@draftsman fix {option} the tax"
         assert await issue.on(comment(text, "anna", number)) == "refused"

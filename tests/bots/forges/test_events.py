@@ -42,9 +42,9 @@ async def test_a_label_makes_one_job_whose_comment_answers(
     assert [await issue.on(LABEL) for _ in range(3)] == ["submitted"] * 3
     (job,) = await rt.read_model.jobs()
     found = await rt.read_model.job(job.number)
-    assert (found.source, found.invoker_id, found.ticket_title) == ("forge", "anna", "Refunds")
-    assert found.ticket_url == f"{issue.place.fake.world.base}/acme/pay/issues/7"
-    assert found.ticket_text == "They are rounded twice, see @ben"
+    assert (found.source, found.invoker_id, found.title) == ("forge", "anna", "Refunds")
+    assert found.url == f"{issue.place.fake.world.base}/acme/pay/issues/7"
+    assert found.agent_request.text == "They are rounded twice, see @ben"
     assert found.payload["repo"]["source"] == parse(issue.place.fake.url).url
     (status,) = await issue.delivered(job.number)
     assert f"**D-{job.number}** **Refunds**" in status
@@ -93,7 +93,7 @@ async def test_a_label_that_is_given_again_makes_another_job_with_the_text_of_it
     assert await issue.on(webhook(9, "another label was given", "eve")) == "submitted"
     (job,) = await rt.read_model.jobs()
     found = await rt.read_model.job(job.number)
-    assert (found.invoker_id, found.ticket_text) == ("anna", "as labeled")
+    assert (found.invoker_id, found.agent_request.text) == ("anna", "as labeled")
     texts = await issue.delivered(job.number)
     note = f"The issue was edited since it was labeled; D-{job.number} has the text of that time."
     assert [note in text for text in texts] == [False, True]
@@ -105,7 +105,7 @@ async def test_a_label_that_is_given_again_makes_another_job_with_the_text_of_it
     )
     assert len(await rt.read_model.jobs()) == 2
     newest = await rt.read_model.job(job.number + 1)
-    assert newest.ticket_text == "edited by mallory"
+    assert newest.agent_request.text == "edited by mallory"
     assert not any("was edited" in text for text in (await issue.delivered(newest.number))[-1:])
 
 

@@ -52,8 +52,8 @@ async def test_a_mail_starts_the_job_once(rt: Runtime, side: MailSide, bot: Mail
     (summary,) = await rt.read_model.jobs()
     job = await rt.read_model.job(summary.number)
     assert outcomes == [*[f"submitted {job.name}"] * 2, "submitted before"]
-    assert (job.ticket_title, job.invoker_id) == ("The till is wrong", "anna")
-    assert job.ticket_text == "Since Monday."
+    assert (job.title, job.invoker_id) == ("The till is wrong", "anna")
+    assert job.agent_request.text == "Since Monday."
     targets = await rt.outbox.targets(job.number)
     assert [(row.channel, row.target) for row in targets] == [("mail", "anna@example.org")]
     assert text_of(side.sent[0]).strip() == f"{job.name} was started."
@@ -62,7 +62,7 @@ async def test_a_mail_starts_the_job_once(rt: Runtime, side: MailSide, bot: Mail
 async def test_an_encoded_subject_is_decoded(rt: Runtime, bot: MailService) -> None:
     await bot.handler.on_mail(_mail(CONFIRMED, subject="=?utf-8?q?Gr=C3=B6=C3=9Fe?="))
     (summary,) = await rt.read_model.jobs()
-    assert (await rt.read_model.job(summary.number)).ticket_title == "Größe"
+    assert (await rt.read_model.job(summary.number)).title == "Größe"
 
 
 @pytest.mark.parametrize(

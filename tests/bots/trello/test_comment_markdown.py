@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.markdown import strong
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import Mode, RequestSummary, Status
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman.schedules.template import TemplateDefinition
 from draftsman_bots.trello.deliveries.checklists import item_names
@@ -101,9 +101,9 @@ def test_a_hostile_text_in_any_kind_of_message(kind: DeliveryKind, text: str) ->
     )
     for status in (Status.COMPLETED, Status.FAILED, Status.RUNNING, Status.CANCELED):
         subject = replace(
-            built.subject, title=text, status=status, error=text, cancel_reason=text, agent=text,
-            repo=text, invoker=text, pause_reason=text, paused_by=text, group=text,
-            group_stop=text, usage="1 token",
+            built.subject, title=text, status=status, error=text, cancel_reason=text,
+            request=RequestSummary(Mode.FIX, text, text, text, text), invoker=text,
+            pause_reason=text, paused_by=text, group=text, group_stop=text, usage="1 token",
             result={"summary": text, "pr_url": "https://x.test/1", "notes": text},
         )  # fmt: skip
         message = replace(built, subject=subject)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.formats.truncation import utf16_length
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import Mode, RequestSummary, Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman.people.spans import ActorRef, decode_spans, encode_spans, spans_text
 from draftsman.questions.question import QuestionKind, QuestionStatus
@@ -209,7 +209,8 @@ def test_own_url_of_the_card_is_not_shown() -> None:
 def test_every_template_field_has_an_escaped_value() -> None:
     message = message_of(DeliveryKind.RESULT, marker=str(uuid4()))
     subject = replace(
-        message.subject, title=NASTY, error=NASTY, agent="tidy", repo="o/r",
+        message.subject, title=NASTY, error=NASTY,
+        request=RequestSummary(Mode.FIX, "tidy", None, "o", "r"),
         result={"summary": NASTY, "pr_url": "https://x.org/1", "files": 3},
     )  # fmt: skip
     fields = template_fields(replace(message, subject=subject))

@@ -11,10 +11,13 @@ import httpx
 import pytest
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
+from draftsman.formats.json_data import as_data
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import Status
+from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.results import Picture, Table
 from draftsman.runtime import Runtime
 from draftsman_bots.web import job_pages as log_stream
 from draftsman_bots.web.context import MAX_STREAMS
@@ -204,3 +207,32 @@ def test_positions_are_text() -> None:
 def test_control_sequences_are_removed() -> None:
     assert visible("a\x1b]8;;http://x\x07b\x1b[2Kc\rd\x00") == "abc\nd\ufffd"
     assert log_lines([]) == []
+
+
+PNG = b"\x89PNG\r\n\x1a\n and so on"
+
+
+async def test_a_picture_of_a_result_is_on_its_page(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.running()
+    for name, content in {"chart.png": PNG, "a/b.png": PNG, "evil.svg": b"<svg onload=x>"}.items():
+        await rt.checkpoints.artifact(work.lease, name, "file", content)
+    result = {
+        "chart": as_data(Picture("chart.png", "Orders & a day")),
+        "far": as_data(Picture("https://pictures.example/1.png", "elsewhere")),
+        "rows": as_data(Table(["<b>"], [["&"]])),
+    }
+    await rt.settlement.outcome(work, Done(result))
+    anna = await inbox.visit(people.anna)
+    page = (await anna.get(f"/jobs/{work.name}")).text
+    assert f'<img src="/jobs/{work.name}/pictures/chart.png" alt="Orders &amp; a day">' in page
+    assert '<a href="https://pictures.example/1.png"' in page
+    assert "<th>&lt;b&gt;</th>" in page
+    assert "<td>&amp;</td>" in page
+    for name in ("chart.png", "a%2Fb.png"):
+        picture = await anna.get(f"/jobs/{work.name}/pictures/{name}")
+        assert (picture.content, picture.headers["content-type"]) == (PNG, "image/png")
+        assert picture.headers["x-content-type-options"] == "nosniff"
+    for name in ("evil.svg", "none.png"):
+        assert (await anna.get(f"/jobs/{work.name}/pictures/{name}")).status_code == 404, name

@@ -141,7 +141,7 @@ async def test_sign_ins_and_answers_are_limited(
     path = f"/questions/{work.name}/1"
     form = {**await ben.hidden(path), "choice": "green"}
     limits = inbox.service.context.limits
-    limits._answers = RequestLimit(30, 60, clock=lambda: 0.0)
+    limits._forms = RequestLimit(30, 60, clock=lambda: 0.0)
     limits._sign_ins = RequestLimit(10, 60, clock=lambda: 0.0)
     statuses = [(await ben.post(path, form)).status_code for _ in range(31)]
     assert statuses == [422] * 30 + [429]

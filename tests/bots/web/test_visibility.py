@@ -30,7 +30,7 @@ async def test_a_hidden_repository_is_on_no_page(
     assert {"/", "/jobs", "/lists/groups", "/lists/queues"} <= seen
     for path in (
         *(f"/jobs/{gate.name}", f"/jobs/{gate.name}/log", f"/jobs/{gate.name}/changes"),
-        *(question, f"{question}/diff.txt"),
+        *(question, f"{question}/diff.txt", f"/jobs/{gate.name}/pictures/chart.png"),
     ):
         assert (await carol.get(path)).status_code == 404, path
     assert (await dave.get(question)).status_code == 200

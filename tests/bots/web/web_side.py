@@ -103,3 +103,4 @@ async def serving(rt: Runtime, **web: Any) -> AsyncIterator[Inbox]:
         await inbox.close()
         service.stop.set()
         await task
+        await own.schemas.close()

@@ -257,7 +257,11 @@ async def test_the_text_of_a_spawned_job_closes_no_issue(
     await rt.job_control.cancel(number, make.owner)
     request = await rt.read_model.job(number)
     parent = await make.running()
-    fields = {"repo": parse(site.fake.url).url, "text": "Count, fixes #3", "agent": request.agent}
+    fields = {
+        "repo": parse(site.fake.url).url,
+        "text": "Count, fixes #3",
+        "agent": request.agent_request.agent,
+    }
     child = await rt.workflows.spawn(parent, "child", "run_agent", fields)
     code = 'open("a.txt", "a").write("two\\n")\nsay("result", summary="x")'
     async with worker(site, rt, code):

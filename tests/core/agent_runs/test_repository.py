@@ -65,7 +65,11 @@ async def test_a_label_or_the_text_selects_the_repository_and_an_event_records_i
 ) -> None:
     await rt.repos.map(RepoLocation(shop), make.owner, label="Shop")
     job = await done(rt, make, tmp_path / "data", labels=[("L1", "shop")])
-    assert (job.status, job.repo_owner, job.repo_name) == (S.COMPLETED, None, "shop")
+    assert (job.status, job.agent_request.repo_owner, job.agent_request.repo_name) == (
+        S.COMPLETED,
+        None,
+        "shop",
+    )
     resolved = (await last_event(rt, job.number, "repo_resolved")).payload
     assert (resolved["source"], resolved["method"], resolved["confidence"]) == (
         shop.remote_url,
@@ -89,7 +93,7 @@ async def test_an_ambiguous_repository_is_asked_for_once(
         await rt.repos.remove(pay, make.owner)  # the choices change; the answer stays valid
         await answer(rt, make, number, 1, "shop")
         job = await wait_for_end(rt, number)
-    assert (job.status, job.repo_name) == (S.COMPLETED, "shop")
+    assert (job.status, job.agent_request.repo_name) == (S.COMPLETED, "shop")
     resolved = (await last_event(rt, number, "repo_resolved")).payload
     assert (resolved["method"], resolved["confidence"], resolved["name"]) == ("asked", 1.0, "shop")
     start = (job.result or {})["data"]["start"]
@@ -102,7 +106,7 @@ async def test_the_run_records_the_agent_of_a_request_without_one(
     await rt.repos.save_profile(pay, profile({"agent": "test"}), make.owner)
     await rt.repos.set_default(pay, make.owner)
     job = await done(rt, make, tmp_path / "data", agent=None)
-    assert (job.status, job.agent) == (S.COMPLETED, "test")
+    assert (job.status, job.agent_request.agent) == (S.COMPLETED, "test")
 
 
 async def test_an_answer_without_a_known_repository_is_asked_for_again(
@@ -124,7 +128,7 @@ async def test_an_answer_without_a_known_repository_is_asked_for_again(
             assert "t0ken" not in question.text
             await answer(rt, make, number, ordinal, text)
         job = await wait_for_end(rt, number)
-    assert (job.status, job.repo_name) == (S.COMPLETED, "pay")
+    assert (job.status, job.agent_request.repo_name) == (S.COMPLETED, "pay")
 
 
 async def test_a_resolved_repository_does_not_change_between_runs(

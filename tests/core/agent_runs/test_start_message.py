@@ -51,7 +51,7 @@ say("result", summary="read", data={"request": start["request"]})
         assert job.result["data"]["request"] == {"title": "Do", "text": shown}
         log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number))
         assert "[hidden] the agent gets the request without its hidden text" in log
-        assert job.ticket_text == text, "people see all of it"
+        assert job.agent_request.text == text, "people see all of it"
 
 
 async def test_an_agent_gets_answers_as_people_see_them(

@@ -65,7 +65,7 @@ async def test_a_request_creates_one_job_of_the_current_user(client: Client) -> 
     assert (submitted.outcome, repeated.outcome) == ("created", "deduplicated")
     assert repeated.number == submitted.number
     job = await client.get(submitted)
-    assert (job.ticket_text, job.payload, job.status) == ("Tidy up", {"n": 1}, Status.QUEUED)
+    assert (job.agent_request.text, job.payload, job.status) == ("Tidy up", {"n": 1}, Status.QUEUED)
     assert (job.source, job.invoker_id) == (Source.API, "me")
     with pytest.raises(IdempotencyConflict, match="k-1"):
         await client.submit("Something else", type="noop", key="k-1")

@@ -194,11 +194,11 @@ async def test_failures_and_snoozes_and_columns() -> None:
         if saved is None:
             await ctx.checkpoint({"waits": True})
             return Snooze(until)
-        raise Failure(f"{ctx.job.ticket_text}: {ctx.job.payload['n']}", declared="PERMANENT")
+        raise Failure(f"{ctx.job.title}: {ctx.job.payload['n']}", declared="PERMANENT")
 
     clock = Clock()
     with pytest.raises(Failure, match="Fix it: 3"):
-        await run_handler(wait, {"n": 3}, clock=clock, ticket_text="Fix it")
+        await run_handler(wait, {"n": 3}, clock=clock, title="Fix it")
     assert clock.now == until
     clock.advance(timedelta(hours=1).total_seconds())
     assert clock.now.hour == 1

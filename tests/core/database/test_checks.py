@@ -71,6 +71,7 @@ INSERTS = [
     ("max_retries", "101", "job_states_retries"),
     ("chain_length", "-1", "job_requests_chain_length_check"),
     ("chain_length", "1001", "job_requests_chain_length_check"),
+    ("agent", "'x'", "job_requests_mode"),
     ("template", "'x'", "job_requests_template"),
     ("template_version", "1", "job_requests_template"),
     ("type", "''", "job_requests_type_check"),

@@ -248,7 +248,7 @@ async def test_a_job_without_an_agent_has_no_mode(rt: Runtime, make: Factory) ->
     own = await make.queued(type="report:weekly", mode="fix")
     (created,) = await rt.read_model.job_events(own)
     assert created.payload == {"type": "report:weekly", "source": "cli"}
-    assert not (await rt.read_model.job(own)).runs_agent
+    assert (await rt.read_model.job(own)).request is None
     of_agent = await make.queued(type="run_agent", mode="fix")
     (created,) = await rt.read_model.job_events(of_agent)
     assert created.payload["mode"] == "fix"

@@ -98,7 +98,7 @@ async def test_a_job_is_submitted_by_a_call_and_has_a_typed_result(
     again = await weekly.with_options(client=client, key="2026-31").submit_async(31)
     assert (submitted.number, again.outcome) == (again.number, "deduplicated")
     queued = await rt.read_model.job(submitted.number)
-    assert (queued.ticket_title, queued.payload) == ("Report of week 31 in eu", {"week": 31})
+    assert (queued.title, queued.payload) == ("Report of week 31 in eu", {"week": 31})
     assert queued.concurrency_key == "report-eu"
     async with declared_worker(rt):
         assert await submitted.result_async(30) == Report(week=31, region="eu")

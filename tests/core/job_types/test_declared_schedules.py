@@ -153,7 +153,7 @@ async def test_a_declared_schedule_submits_jobs_that_no_person_requested(
         await rt.firing.fire(TERM)
     (summary,) = await rt.read_model.jobs()
     job = await rt.read_model.job(summary.number)
-    assert (job.type, job.payload, job.ticket_title) == (
+    assert (job.type, job.payload, job.title) == (
         "report:weekly", {"region": "us"}, "Report of us",
     )  # fmt: skip
     assert (job.source, job.invoker_id) == ("schedule", DECLARED_BY)

@@ -121,12 +121,12 @@ async def test_a_request_has_the_defaults_of_its_type(rt: Runtime, owner: Actor)
             owner,
         )  # fmt: skip
     job = await rt.read_model.job(plain.number)
-    assert (job.ticket_title, job.queue, job.concurrency_key) == (
+    assert (job.title, job.queue, job.concurrency_key) == (
         "Week 31 in eu", "reports", "report-eu",
     )  # fmt: skip
     assert (job.max_retries, job.max_attempts, job.on_lost) == (1, 2, OnLost.FAIL)
     job = await rt.read_model.job(own.number)
-    assert (job.ticket_title, job.queue, job.concurrency_key) == ("Mine", "default", "k")
+    assert (job.title, job.queue, job.concurrency_key) == ("Mine", "default", "k")
     assert (job.max_retries, job.max_attempts, job.on_lost) == (9, 2, OnLost.RETRY)
 
 

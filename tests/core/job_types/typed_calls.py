@@ -5,6 +5,7 @@ Nothing imports this module.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from enum import Enum
@@ -16,7 +17,9 @@ from draftsman import (
     Answered,
     Approve,
     Ask,
+    BatchRun,
     BlockingRunContext,
+    Failure,
     NoAnswer,
     Person,
     RunContext,
@@ -44,6 +47,23 @@ async def count(ctx: RunContext, to: int) -> int:
 @job("wrong")  # type: ignore[arg-type]
 def context_of_a_coroutine(ctx: RunContext) -> int:
     return 1
+
+
+@job("index", batch=10)
+async def index(runs: Sequence[BatchRun[Report]]) -> list[int | Failure]:
+    return [run.payload.week for run in runs]
+
+
+@job("index:blocking", batch=10)
+def index_blocking(runs: Sequence[BatchRun[Report]]) -> list[int]:
+    return [run.payload.week for run in runs]
+
+
+def batches() -> None:
+    assert_type(index_blocking.submit(Report(week=1)).result(), int)
+    index.submit(Report(week=1))
+    index.submit(week=1)  # type: ignore[call-arg]
+    index_blocking.submit("x")  # type: ignore[arg-type]
 
 
 def calls(ctx: BlockingRunContext) -> None:

@@ -205,7 +205,7 @@ class World:
             if not (started := [job for job in claimed if job.status == "running"]):
                 break
             for job in started:
-                _ = job.payload, job.overrides, job.tags, job.requested_skills, job.created_at
+                _ = job.payload, job.overrides, job.tags, job.request, job.created_at
             done = [(job.lease, dict[str, Any]()) for job in started]
         await run(conn, "RESET SESSION AUTHORIZATION")
         broken = await violations(conn)

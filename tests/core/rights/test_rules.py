@@ -214,7 +214,7 @@ async def test_a_worker_sets_the_repository_of_a_job_once(
     """A worker that could move a job would use the rules of another repository."""
     worker = await session("worker")
     named = await make.running(repo=SHOP)
-    found = await make.running()
+    found = await make.running(text="Fix the parser")
     change = """
 UPDATE draftsman.job_requests SET repo_host = %(host)s, repo_owner = 'acme', repo_name = %(name)s
  WHERE number = %(job)s"""
@@ -226,5 +226,5 @@ UPDATE draftsman.job_requests SET repo_host = %(host)s, repo_owner = 'acme', rep
     await worker.execute(change, other)  # the same again
     async with refused(CHANGE, "has a repository, which cannot change"):
         await worker.execute(change, other | {"name": "shop"})
-    assert (await known.read_model.job(found.number)).repo == "acme/pay"
-    assert (await known.read_model.job(named.number)).repo == "acme/shop"
+    assert (await known.read_model.job(found.number)).agent_request.repo == "acme/pay"
+    assert (await known.read_model.job(named.number)).agent_request.repo == "acme/shop"

@@ -277,7 +277,7 @@ async def test_a_removed_template_is_refused_and_an_agent_of_other_workers_is_no
         item.name: (item.last_status, item.last_reason) for item in await rt.schedules.all()
     }
     assert outcomes == {"a": (S.REFUSED, "template ping was removed"), "b": (S.FIRED, None)}
-    assert (await rt.read_model.job(1)).agent == "tidy"
+    assert (await rt.read_model.job(1)).agent_request.agent == "tidy"
 
 
 async def test_a_schedule_keeps_the_version_of_a_removed_template(

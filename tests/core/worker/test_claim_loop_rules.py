@@ -40,6 +40,7 @@ class Run:
     ending: bool = False
     refused: bool = False
     task: asyncio.Future[None] | None = None
+    entry: None = None
 
     @property
     def name(self) -> str:

@@ -70,7 +70,7 @@ async def test_a_spawned_job_has_the_registered_name_of_its_repository(
         await rt.repos.add(PAY, RepoProfile(), make.owner)
     work = await make.running()
     job = await rt.read_model.job(await rt.workflows.spawn(work, "a", "noop", {"repo": source}))
-    assert (job.repo_owner, job.repo_name) == ("acme", "pay")
+    assert (job.agent_request.repo_owner, job.agent_request.repo_name) == ("acme", "pay")
 
 
 async def test_a_repository_that_is_unknown_is_refused(rt: Runtime, make: Factory) -> None:

@@ -76,14 +76,15 @@ async def inbox(seen: DashboardPilot, keep: Keep) -> None:
 async def job(seen: DashboardPilot, keep: Keep, name: str) -> None:
     """Show each tab of a job."""
     await seen.job(name)
-    tabs = ("timeline", "ticket", "log", "diff", "questions")
+    tabs = ("timeline", "request", "log", "diff", "questions")
     for nth, tab in enumerate(tabs, 1):
-        await seen.press(str(nth))
-        await seen.see(f"· {tab}")
+        if nth > 1:
+            await seen.press(str(nth))
+        await seen.see(f"{name} · {tab}")
         keep(f"job-{tab}", seen)
     for key, tab in (("7", "runs"), ("8", "usage"), ("9", "related"), ("0", "artifacts")):
         await seen.press(key)
-        await seen.see(f"· {tab}")
+        await seen.see(f"{name} · {tab}")
         keep(f"job-{tab}", seen)
     await seen.press("escape")
     await seen.dialog("MainScreen")

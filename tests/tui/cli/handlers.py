@@ -15,4 +15,4 @@ async def ask(ctx: RunContext) -> Outcome:
 
 async def echo(ctx: RunContext) -> Outcome:
     """Complete with the title of the request."""
-    return Done({"title": ctx.job.ticket_title})
+    return Done({"title": ctx.job.title})

@@ -57,7 +57,7 @@ async def test_json_on_a_terminal_is_escaped_and_equivalent(
 ) -> None:
     number = await make.queued(title=BIDI)
     piped = await cli("show", number, "--json")
-    assert piped.json["ticket_title"] == BIDI
+    assert piped.json["title"] == BIDI
     assert "\u202e" in piped.out
     screen = terminal("show", number, "--json")
     assert screen.end() == 0

@@ -17,7 +17,17 @@ from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity
 from draftsman.jobs.details.wait_reason import WaitReason
-from draftsman.jobs.job import GroupKind, Job, Mode, OnFailure, OnLost, Source, Status
+from draftsman.jobs.job import (
+    AgentRequest,
+    GroupKind,
+    Job,
+    Mode,
+    OnFailure,
+    OnLost,
+    RequestSummary,
+    Source,
+    Status,
+)
 from draftsman.jobs.job_summary import JobSummary, JobVersion, Replacement
 from draftsman.jobs.runs.run import Run, RunStatus
 from draftsman.people.actor import Actor
@@ -126,13 +136,11 @@ def job(number: int, status: Status) -> JobSummary:
         type="run_agent",
         queue="default",
         status=status,
-        mode=Mode.FIX,
         source="cli",
-        agent="tidy",
-        repo_host=None,
-        repo_owner="acme",
-        repo_name=("pay", "inventory", "site")[number % 3],
-        ticket_title=TITLES[number % 5],
+        title=TITLES[number % 5],
+        request=RequestSummary(
+            Mode.FIX, "tidy", None, "acme", ("pay", "inventory", "site")[number % 3]
+        ),
         invoker_id=("anna", "ben", "slack:U012ABCDEF")[number % 3],
         tags=["nightly"] if number % 4 == 0 else [],
         attempts=0,
@@ -375,12 +383,19 @@ def whole_job() -> Job:
         "source": "trello",
         "source_type": "card",
         "invoker_display_name": "Anna",
-        "ticket_url": "https://trello.example/c/abc123",
-        "ticket_title": "Count coins, too",
-        "ticket_text": "The stock counts notes only.\n\n- coins\n- small change",
+        "url": "https://trello.example/c/abc123",
+        "title": "Count coins, too",
+        "request": AgentRequest(
+            mode=Mode.FIX,
+            agent="tidy",
+            repo_host=None,
+            repo_owner="acme",
+            repo_name=line.request.repo_name,
+            text="The stock counts notes only.\n\n- coins\n- small change",
+            skills=[],
+        ),
         "payload": {"depth": 3},
         "overrides": {},
-        "requested_skills": [],
         "chain_length": 1,
         "on_lost": OnLost.RESUME,
         "version": 7,

@@ -184,6 +184,7 @@ async def open_dashboard(
     """
     app = Dashboard(connection(rt, actor), LaunchOptions(undo=undo, **start), read_only=read_only)
     app.session.key_guard = PatientGuard()
+    app.NOTIFICATION_TIMEOUT = 120  # type: ignore[misc] # a busy machine reads later
     async with app.run_test(size=size, notifications=toasts) as pilot:
         seen = DashboardPilot(pilot, app)
         await seen.until(lambda: app.session.connection.is_connected)

@@ -65,9 +65,9 @@ async def test_numbered_choices_and_multiline_answers(
         await seen.rows(f"D-{second}/1")
         await seen.press("a")
         await seen.dialog("AnswerDialog")
-        await seen.see("number, enter: choose   tab: free text   t: ticket   esc: back")
+        await seen.see("number, enter: choose   tab: free text   t: request   esc: back")
         await seen.press("tab", "1", "ctrl+j", "2")
-        await seen.see("enter: submit   ctrl+j: new line   tab: choices   alt+t: ticket")
+        await seen.see("enter: submit   ctrl+j: new line   tab: choices   alt+t: request")
         await seen.paste("\n\tthree\n")
         await seen.press("enter")
         await seen.wait_for_toast("D-2/1 answered")
@@ -90,7 +90,7 @@ async def test_many_choices_take_only_the_rows_that_they_need(
             assert is_tall or box.size.height < len(MANY.choices) + 12, blank
 
 
-async def test_the_ticket_is_read_beside_the_question(
+async def test_the_request_is_read_beside_the_question(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     request = {"title": "Move the service", "text": "Move it to port 8443."}
@@ -101,20 +101,20 @@ async def test_the_ticket_is_read_beside_the_question(
         await seen.rows("D-1/1", "D-2/1", "D-3/1")
         await seen.press("A")
         for name, key in (("D-1/1", "t"), ("D-2/1", "t")):
-            await seen.see(name, f"{key}: ticket")
+            await seen.see(name, f"{key}: request")
             await seen.press(key)
             await seen.see(f"Ticket of {name.partition('/')[0]}", "Move it to port 8443.")
             await seen.press("escape")
             await seen.see(f"of 3 · {name}")
             await seen.press("s")
-        await seen.see("3 of 3 · D-3/1", "alt+t: ticket", "ctrl+n: skip")
+        await seen.see("3 of 3 · D-3/1", "alt+t: request", "ctrl+n: skip")
         await seen.press("t", "alt+t")
-        await seen.see("Ticket of D-3", "n  1")
+        await seen.see("Request of D-3", "n  1")
         await seen.press("escape")
         await seen.see("3 of 3 · D-3/1")
         assert seen.app.screen.query_one(MultilineInput).text == "t"
         await seen.press("backspace", "alt+t")
-        await seen.see("Ticket of D-3")
+        await seen.see("Request of D-3")
         await make.answer(3, "8443", n=1, actor=owner)
         await seen.until(lambda: seen.app.screen_stack[-2].closed)  # type: ignore[attr-defined]
         await seen.press("escape")

@@ -44,9 +44,13 @@ async def test_submitted_job_is_under_the_cursor(make: Factory, rt: Runtime, own
         await seen.rows(f"D-{old[0]}", f"D-{old[1]}", "D-3")
         assert seen.cursor_key == "D-3"
     job = await rt.read_model.job(3)
-    assert (job.ticket_text, job.ticket_title, job.mode) == ("Tidy\nit", "Tidy", Mode.INVESTIGATE)
+    assert (job.agent_request.text, job.title, job.agent_request.mode) == (
+        "Tidy\nit",
+        "Tidy",
+        Mode.INVESTIGATE,
+    )
     assert job.payload["repo"]["source"] == PAY
-    assert (job.agent, job.source, job.idempotency_key[:4]) == ("tidy", "cli", "tui:")
+    assert (job.agent_request.agent, job.source, job.idempotency_key[:4]) == ("tidy", "cli", "tui:")
 
 
 async def test_errors_are_shown_beside_fields_and_input_is_kept(rt: Runtime, owner: Actor) -> None:
@@ -79,7 +83,7 @@ async def test_errors_are_shown_beside_fields_and_input_is_kept(rt: Runtime, own
         await seen.press("home", "delete", "ctrl+s")
         await seen.wait_for_toast("D-1 created")
     job = await rt.read_model.job(1)
-    assert (job.ticket_text, job.priority) == ("Tidy the stock", 7)
+    assert (job.agent_request.text, job.priority) == ("Tidy the stock", 7)
 
 
 async def test_form_stays_open_when_the_database_is_lost(
@@ -101,7 +105,7 @@ async def test_form_stays_open_when_the_database_is_lost(
         await admin.close()
         await seen.press("enter")
         await seen.wait_for_toast("D-1 created")
-    assert [job.ticket_title for job in await make.rt.read_model.jobs()] == ["Tidy"]
+    assert [job.title for job in await make.rt.read_model.jobs()] == ["Tidy"]
 
 
 async def test_form_whose_first_submission_succeeded_creates_no_second_job(

@@ -31,8 +31,8 @@ YES = QuestionSpec(key="yes", text="Go on?", choices=["no", "yes"])
 
 
 def test_hints_are_wrapped_between_keys() -> None:
-    hints = "1-2: choose   t: ticket\ns: skip   esc: end review"
-    assert wrap_hints(hints, 23) == "1-2: choose   t: ticket\ns: skip\nesc: end review"
+    hints = "1-2: choose   t: request\ns: skip   esc: end review"
+    assert wrap_hints(hints, 24) == "1-2: choose   t: request\ns: skip\nesc: end review"
     assert wrap_hints(hints, 80) == hints
 
 

@@ -52,8 +52,7 @@ async def _stored(rt: Runtime, kind: Completed) -> Sequence[tuple[str, str]]:
         case "job":
             page = await rt.read_model.page(limit=MAX_VALUES)
             return [
-                (job_name(job.number), f"{humanize(job.status)}: {job.ticket_title or job.type}")
-                for job in page.jobs
+                (job_name(job.number), f"{humanize(job.status)}: {job.title}") for job in page.jobs
             ]
         case "question":
             questions = await rt.questions.open(limit=MAX_VALUES)

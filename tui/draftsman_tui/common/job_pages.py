@@ -33,8 +33,8 @@ def job_pages(job: Job) -> Iterator[Page]:
     pr_url = job.pr_url or (job.result or {}).get("pr_url")
     if isinstance(pr_url, str):
         yield "pull request", pr_url
-    if job.ticket_url:
-        yield "ticket", job.ticket_url
+    if job.url:
+        yield "ticket", job.url
     repo = job.payload.get("repo")
     source = repo.get("source") if isinstance(repo, dict) else None
     if isinstance(source, str) and source.startswith("https://"):

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
-from draftsman.deliveries.documents.document import Command, Link, Span, Step, Text, Time
+from draftsman.deliveries.documents.document import Command, Link, Span, Step, Strong, Text, Time
 from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted
 from draftsman.formats.invisible import replace_invisible
 from draftsman.formats.times import spelled_time
@@ -190,7 +190,7 @@ def _escaped_units(span: Span) -> Iterable[str]:
     return (_marked(span),)
 
 
-def _marked(span: ActorRef | Time | Link | Command | Step) -> str:
+def _marked(span: ActorRef | Time | Link | Strong | Command | Step) -> str:
     match span:
         case ActorRef():
             return mention(span)
@@ -198,6 +198,8 @@ def _marked(span: ActorRef | Time | Link | Command | Step) -> str:
             return local_time(when)
         case Link(url):
             return link(url)
+        case Strong(text):
+            return f"*{escape(text)}*"
         case Command(line):
             return f"`{escape(line)}`"
         case Step(command=line):

@@ -31,7 +31,6 @@ from draftsman.deliveries.documents.document import (
     Control,
     Controls,
     Facts,
-    Fold,
     Footer,
     Headline,
     InFile,
@@ -44,13 +43,13 @@ from draftsman.deliveries.documents.document import (
     Text,
     descriptions_at,
     elsewhere,
-    fit,
     more_items,
     read_at,
     truncate_spans,
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
 from draftsman.deliveries.documents.plain import brief_text
+from draftsman.deliveries.documents.versions import Fold, fit
 from draftsman.formats.truncation import utf16_length
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question

@@ -14,7 +14,7 @@ from draftsman_bots.slack.requests import suggested_prompts
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
-    from draftsman.questions.question import Question
+    from draftsman.questions.question import OpenQuestion
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.people.user import SlackUser
     from draftsman_bots.slack.transport.dispatcher import EventListener
@@ -64,7 +64,7 @@ async def _publish(ctx: BotContext, user: SlackUser, actor: Actor | None) -> Non
     await ctx.client.views_publish(user_id=user.id, view=view)
 
 
-async def _open_questions(ctx: BotContext, actor: Actor) -> list[Question]:
+async def _open_questions(ctx: BotContext, actor: Actor) -> list[OpenQuestion]:
     """Return the open questions that this person may answer."""
     questions = await ctx.rt.seen_by(actor).questions.open(limit=MAX_SCANNED, fold_for=actor)
     return [question for question in questions if await may_answer(ctx, actor, question)]

@@ -16,7 +16,7 @@ from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.status_display import STATUSES
 from draftsman.people.policy import Verb
-from draftsman.questions.question import Question
+from draftsman.questions.question import OpenQuestion
 from draftsman_bots.conversation.requests import MODES
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.controls import job_button
@@ -160,13 +160,14 @@ class OwnJobs:
     is_partial: bool = False
 
 
-def home(waiting: Sequence[Question], own_jobs: OwnJobs, command: str) -> View:
+def home(waiting: Sequence[OpenQuestion], own_jobs: OwnJobs, command: str) -> View:
     """Return the App Home: the person's open questions, then their jobs."""
     blocks = [_head(), section("*Waiting for you*")]
     if not waiting:
         blocks.append(section("Nothing is waiting for you."))
     for question in waiting[:HOME_QUESTIONS]:
-        blocks.append(section(f"*{question.name}* {escape_truncated(question.text, 1000)}"))
+        heading = f"*{question.name}* {bold(question.title, 120)}"
+        blocks.append(section(f"{heading}\n{escape_truncated(question.text, 1000)}"))
         blocks.extend(controls(question))
     if len(waiting) > HOME_QUESTIONS:
         blocks.append(context(f"and {len(waiting) - HOME_QUESTIONS} more"))
@@ -199,7 +200,7 @@ def _refresh() -> Block:
 
 def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
     state = "paused" if job.shown_as_paused else str(job.status).replace("_", " ")
-    title = bold(job.ticket_title or job.type, 120)
+    title = bold(job.title, 120)
     block = section(f"{STATUSES[job.status].emoji_code} *D-{job.number}* {title}")
     block["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
     if job.status in RETRYABLE and Verb.RETRY in allowed:

@@ -35,7 +35,7 @@ async def list_jobs(ctx: BotContext, rt: Runtime, command: ParsedText) -> Reply:
         return Reply(f"No jobs yet. Start one: `{ctx.settings.command} fix TEXT`")
     lines = [
         f"*D-{job.number}* {'paused' if job.shown_as_paused else humanize(job.status)}:"
-        f" {escape_truncated(job.ticket_title or job.type, 120)}"
+        f" {escape_truncated(job.title, 120)}"
         for job in jobs
     ]
     return Reply("\n".join(lines))
@@ -49,7 +49,7 @@ async def _status(ctx: BotContext, rt: Runtime, command: ParsedText) -> Reply:
     hint = "".join(
         part if isinstance(part, str) else chat_command(part) for part in reason.next_spans
     )
-    heading = f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}"
+    heading = f"*D-{job.number}* {escape_truncated(job.title, 120)}"
     text = f"{_status_text(reason)}: {escape_truncated(reason.text)}"
     return Reply(f"{heading}\n{text}\n{escape_truncated(hint)}")
 
@@ -62,7 +62,7 @@ async def _show(_: BotContext, rt: Runtime, command: ParsedText) -> Reply:
     invoker = mention(ActorRef(job.invoker_id, job.invoker_display_name or ""))
     run_count = counted(len(runs), "run")
     lines = [
-        f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}",
+        f"*D-{job.number}* {escape_truncated(job.title, 120)}",
         f"{_status_text(reason)} · requested by {invoker} · {run_count}",
     ]
     lines += [

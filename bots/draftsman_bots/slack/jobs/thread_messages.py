@@ -92,7 +92,7 @@ async def _follow_up(ctx: BotContext, message: MessageEvent, number: int, text: 
         return
     actor = await authorize_person(ctx, message.user, message.channel)
     job = await ctx.rt.read_model.job(number)
-    request = JobRequest(text, str(job.mode), revisions.repository_options(job))
+    request = JobRequest(text, str(job.agent_request.mode), revisions.repository_options(job))
     refs = job_requests.request_refs(
         ctx, message.channel, message.thread, message.ts, message.files
     )

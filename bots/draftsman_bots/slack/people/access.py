@@ -144,8 +144,9 @@ async def may_answer(ctx: BotContext, actor: Actor, question: Question) -> bool:
         return actor.owner
     job = await ctx.rt.read_model.job(question.job)
     is_approval = question.kind is QuestionKind.APPROVAL
+    repo = None if job.request is None else job.request.repo
     approvers = ctx.rt.policy.eligible_people(
-        question.approvers, job.invoker_id, approval=is_approval, repo=job.repo
+        question.approvers, job.invoker_id, approval=is_approval, repo=repo
     )
     return actor.person in {person.name for person in approvers}
 

@@ -145,9 +145,9 @@ async def edit_notice(
 ) -> Reply | None:
     """Return the reply to the author of an edited request: the edit has no effect."""
     request = parsed.request
-    if isinstance(request, JobRequest) and (request.text, request.mode) == (
-        job.ticket_text,
-        str(job.mode),
+    asked = job.request
+    if isinstance(request, JobRequest) and (
+        asked is not None and (request.text, request.mode) == (asked.text, str(asked.mode))
     ):
         actor = await authorize_person(ctx, message.user, message.channel)
         origin = RequestOrigin(

@@ -17,7 +17,7 @@ from draftsman_bots.slack.home.modal_views import ShownRequest, View, open_modal
 from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.requests import job_requests
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
-from draftsman_bots.slack.requests.template_form import FormSubject, parameter_form
+from draftsman_bots.slack.requests.template_form import parameter_form
 
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
@@ -55,10 +55,10 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     actor = await authorize_form(ctx, view.user, target)
     await revise.asked(Call(ctx.rt, actor), number)
     job = await ctx.rt.seen_by(actor).read_model.job(number)
-    original = job.ticket_text or job.ticket_title or ""
+    original = job.agent_request.text or job.own_title or ""
     if modal_views.is_too_long(original):
         text = f"{original}\n\n{CHANGES}\n{text}"
-    mode = view.values.get(modal_views.MODE) or str(job.mode)
+    mode = view.values.get(modal_views.MODE) or str(job.agent_request.mode)
     fields = {
         "repo": view.values.get(modal_views.REPO, "").strip(),
         "agent": view.values.get(modal_views.AGENT, ""),
@@ -81,11 +81,11 @@ async def _template_view(ctx: BotContext, job: Job, target: str) -> View | None:
         template = await ctx.rt.templates.get(f"{job.template}@{job.template_version}")
     except NotFound:  # removed: its text is shown
         return None
-    if template.definition is None or not template.definition.inputs.properties:
+    form = await ctx.rt.job_forms.of_template(template)
+    if not form.inputs.properties:
         return None
     values = mapping(job.overrides.get(PARAMETERS))
-    subject = FormSubject.of_template(template, template.definition)
-    return parameter_form(subject, target, job=job.number, values=values)
+    return parameter_form(form, target, job=job.number, values=values)
 
 
 def repository_options(job: Job) -> dict[str, str]:
@@ -95,7 +95,7 @@ def repository_options(job: Job) -> dict[str, str]:
     ref = string(nested(job.payload, "repo"), "ref")
     options = {
         "repo": _shown_request(job).repo,
-        "agent": job.agent or "",
+        "agent": job.agent_request.agent or "",
         "ref": str(branch or ref),
     }
     return {name: value for name, value in options.items() if value}
@@ -104,6 +104,6 @@ def repository_options(job: Job) -> dict[str, str]:
 def _shown_request(job: Job) -> ShownRequest:
     source = string(nested(job.payload, "repo"), "source")
     is_url = is_repo_url(source) and source.startswith(("https://", "ssh://", "git@"))
-    repo = source if is_url else job.repo or ""
-    text = job.ticket_text or job.ticket_title or ""
-    return ShownRequest(text, str(job.mode), job.agent, repo)
+    repo = source if is_url else job.agent_request.repo or ""
+    text = job.agent_request.text or job.own_title or ""
+    return ShownRequest(text, str(job.agent_request.mode), job.agent_request.agent, repo)

@@ -71,8 +71,8 @@ async def _prompts(ctx: BotContext, actor: Actor) -> list[dict[str, str]]:
         if summary.type != AGENT_TYPE or len(prompts) == MAX_PROMPTS - 1:
             continue
         job = await rt.read_model.job(summary.number)
-        text = job.ticket_text or ""
-        prompt = _prompt(f"Again: {job.ticket_title or text}", f"{job.mode} {text}")
+        text = job.agent_request.text or ""
+        prompt = _prompt(f"Again: {job.own_title or text}", f"{job.agent_request.mode} {text}")
         if job.template is None and 0 < len(text) <= MAX_TEXT and prompt not in prompts:
             prompts.append(prompt)
     return [*prompts, JOBS]

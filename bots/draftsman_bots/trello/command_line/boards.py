@@ -12,7 +12,7 @@ from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.errors import ConfigError, DraftsmanError, Failure, Refused, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import Mode, RequestSummary, Status
 from draftsman_bots.trello.command_line.board_access import (
     TrelloRefused,
     configured,
@@ -202,8 +202,7 @@ SAMPLE = Message(
         type="run_agent",
         status=Status.COMPLETED,
         title="Fix the parser",
-        agent="tidy",
-        repo="acme/pay",
+        request=RequestSummary(Mode.FIX, "tidy", "github.com", "acme", "pay"),
         invoker="anna",
         result={
             "summary": "The parser takes *empty* lines now.\nTwo tests were added.",

@@ -114,7 +114,7 @@ def template_fields(message: Message) -> dict[str, str]:
         "ending": job_outcome_text(subject),
         "summary": truncate(json_fields.string(result, "summary"), LENGTH),
         "repo": subject.repo,
-        "agent": subject.agent,
+        "agent": subject.request and subject.request.agent,
         "invoker": subject.invoker,
         "error": truncate(subject.error or "", LENGTH // 4),
     }

@@ -191,7 +191,7 @@ class JobTools:
         if not self._may_submit:
             raise ToolError(f"this agent may not submit jobs; an operator sets {SUBMIT_SETTING}")
         fields = {name: value for name, value in arguments.items() if name != "key"}
-        fields |= {"agent": self._run.job.agent, "repo": self._repo}
+        fields |= {"agent": self._run.job.agent_request.agent, "repo": self._repo}
         key = arguments.get("key") or derived_key("job", (arguments["text"],))
         workflows = self._run.services.workflows
         spawn = workflows.spawn
@@ -208,7 +208,7 @@ class JobTools:
         data: dict[str, Any] = {
             "job": caller.name,
             "status": "running",
-            "title": caller.ticket_title,
+            "title": caller.own_title,
         }
         try:
             name = arguments.get("job", caller.name)

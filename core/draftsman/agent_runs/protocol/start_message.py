@@ -67,7 +67,7 @@ async def build_start_message(
         effective_profile(repo_profile, run.settings.profile_of(repo.host, repo.full_name)[1]),
         sys.executable if workspace.sandbox is None else workspace.sandbox.sandbox.python,
     )
-    skills = (*run.job.requested_skills, *(repo_profile.default_skills if repo_profile else ()))
+    skills = (*run.job.agent_request.skills, *(repo_profile.default_skills if repo_profile else ()))
     extra = {
         "path": repo_profile.path if repo_profile else "",
         "skills": tuple(dict.fromkeys(skills)),
@@ -86,7 +86,7 @@ async def build_start_message(
         checkpoint=plan.checkpoint.get("agent"),
         steps=steps,
         answers=answers,
-        mode=run.job.mode.value,
+        mode=run.job.agent_request.mode.value,
         parents=parent_bodies(await run.wait(run.services.workflows.parents, run.job.number)),
         request=_request(plan),
         attachments=tuple(attachments),
@@ -103,7 +103,7 @@ async def build_start_message(
 def _request(plan: IterationPlan) -> RequestBody:
     """Return the request without hidden text; the log says that there was some."""
     job = plan.run.job
-    texts = (job.ticket_title, job.ticket_text)
+    texts = (job.own_title, job.agent_request.text)
     shown = [None if text is None else shown_to_people(job, text) for text in texts]
     if shown != [*texts]:
         plan.run.log.write("[hidden] the agent gets the request without its hidden text")

@@ -32,12 +32,14 @@ from draftsman.deliveries.documents.document import (
     Paragraph,
     Part,
     Quote,
+    RichPart,
     Step,
     Text,
     Time,
     control,
     is_cut,
 )
+from draftsman.deliveries.documents.shown_results import shown_result
 from draftsman.deliveries.message_text import (
     job_outcome_spans,
     notice_spans,
@@ -90,7 +92,7 @@ def full_at(message: Message) -> Command:
     return Command(f"draftsman show {message.subject.name}")
 
 
-def _parts(message: Message) -> Iterator[Part]:
+def _parts(message: Message) -> Iterator[Part | RichPart]:
     question = message.question
     match message.kind:
         case DeliveryKind.STATUS:
@@ -239,12 +241,16 @@ def _closed(message: Message, question: Question) -> Iterator[Part]:
     yield Quote(question.text, QUESTION_LENGTH, show)
 
 
-def _result(message: Message) -> Iterator[Part]:
+def _result(message: Message) -> Iterator[Part | RichPart]:
     subject = message.subject
     result = subject.result or {}
     says = _says(subject) if subject.status is Status.COMPLETED else ()
     yield _headline(subject, says)
-    texts = [*_outcome(subject), *_result_facts(result)]
+    texts = [
+        *_outcome(subject),
+        *_result_facts(result),
+        *shown_result(result, subject.name, full_at(message)),
+    ]
     has_file = any(map(is_cut, texts))
     full = None if has_file else full_at(message)
     yield from (replace(part, full=full) if isinstance(part, Paragraph) else part for part in texts)
@@ -340,7 +346,7 @@ def _details(subject: Subject, *, outcome: bool) -> Iterator[Text]:
         yield job_outcome_spans(subject, again="")
     for label, value in (
         ("", subject.repo),
-        ("by ", subject.agent),
+        ("by ", subject.request and subject.request.agent),
         ("group ", subject.group),
         ("", subject.usage),
         ("", duration_text(subject)),

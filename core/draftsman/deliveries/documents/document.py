@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, StrEnum
-from typing import Final, TypeVar
+from enum import StrEnum
+from typing import Final
 
 from draftsman.formats.times import spelled_time
 from draftsman.formats.truncation import ELLIPSIS, truncate
@@ -20,9 +20,6 @@ LINES: Final = 30
 """Maximum lines of the context of a question."""
 SHORT: Final = 300
 """Characters of a fact, and of a note."""
-TOO_LONG: Final = "The message is too long for this place, and the rest is left out."
-SHRUNK: Final = 2500
-"""Characters of a text in the shortest version of a document."""
 
 
 class Action(StrEnum):
@@ -102,6 +99,16 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Strong:
+    """Words in bold, at most 200 characters."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """A command for a terminal, or another text as it is typed."""
 
@@ -132,7 +139,7 @@ class Step:
         return self.action in (Action.APPROVE, Action.ANSWER)
 
 
-Span = str | ActorRef | Time | Link | Command | Step
+Span = str | ActorRef | Time | Link | Strong | Command | Step
 Text = tuple[Span, ...]
 
 
@@ -235,6 +242,30 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
+class TablePart:
+    """Cells in columns, the first of `total` rows; `full` is where to read all.
+
+    In words it has at most so many characters.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    total: int
+    most: int
+    full: Command
+
+
+@dataclass(frozen=True, slots=True)
+class PicturePart:
+    """What a picture shows, and its `url` or the `file` of a job."""
+
+    text: str
+    job: str
+    url: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Addressees:
     """The people whom a message asks, and notifies."""
 
@@ -269,11 +300,11 @@ Part = (
     | Footer
     | Controls
 )
-Document = tuple[Part, ...]
-Piece = TypeVar("Piece")
+RichPart = TablePart | PicturePart
+Document = tuple[Part | RichPart, ...]
 
 
-def is_cut(part: Part) -> bool:
+def is_cut(part: Part | RichPart) -> bool:
     """Return whether a medium shows the beginning of a part only."""
     match part:
         case Paragraph(text, most):
@@ -329,57 +360,3 @@ def truncate_spans(spans: Iterable[Span], most: int, measure: Callable[[str], in
         fitting.append(span)
         room -= length
     return tuple(fitting)
-
-
-class Fold(Enum):
-    """Versions of a document, from complete to the shortest."""
-
-    NOTHING = 0
-    CODE = 1
-    DESCRIPTIONS = 2
-    TEXTS = 3
-
-
-def folded(document: Document, fold: Fold) -> Iterator[Part]:
-    """Yield a version of a document: code folds first, then descriptions of choices, then texts."""
-    for part in document:
-        match part:
-            case Code(folds=True, full=full) if fold.value >= Fold.CODE.value:
-                if full is not None:
-                    yield Note(("The context is too long for this message. To read it: ", full))
-            case Choices(items=items) if fold.value >= Fold.DESCRIPTIONS.value:
-                yield replace(part, items=tuple(replace(item, description="") for item in items))
-                if notice := descriptions_at(part):
-                    yield Note(notice)
-            case Paragraph() | Quote() if fold is Fold.TEXTS:
-                yield replace(part, most=min(part.most, SHRUNK))
-            case _:
-                yield part
-
-
-def fit(
-    document: Document,
-    print_parts: Callable[[Sequence[Part], Fold], Sequence[Piece]],
-    fits: Callable[[Sequence[Piece]], bool],
-    stays: Callable[[Piece], bool],
-    full: Command,
-) -> list[Piece]:
-    """Return the most complete version of a document that fits its medium.
-
-    `print_parts` prints parts as pieces. From the shortest version the last pieces go, except for
-    the first one and those that must stay, such as controls; in their place is the notice that
-    `full` shows all.
-    """
-    pieces: list[Piece] = []
-    for fold in Fold:
-        pieces = [*print_parts([*folded(document, fold)], fold)]
-        if fits(pieces):
-            return pieces
-    notice = print_parts([Note((f"{TOO_LONG} To read it: ", full))], Fold.TEXTS)
-    removable = [index for index, piece in enumerate(pieces) if index and not stays(piece)]
-    for index in reversed(removable):
-        del pieces[index]
-        shorter = [*pieces[:index], *notice, *pieces[index:]]
-        if fits(shorter):
-            return shorter
-    return pieces

@@ -1,12 +1,13 @@
 """Printer of whole documents as HTML, for mail and pages. Pure.
 
-All text is escaped, and a reader loads nothing from elsewhere: there are no images, and styles are
-classes or inline. What differs between media is in their `HtmlMedium`.
+All text is escaped, and a reader loads nothing from elsewhere: a picture is named, unless the
+medium has it itself, and styles are classes or inline. What differs between media is in their
+`HtmlMedium`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
@@ -30,14 +31,19 @@ from draftsman.deliveries.documents.document import (
     Note,
     Paragraph,
     Part,
+    PicturePart,
     Quote,
+    RichPart,
     Span,
     Step,
+    Strong,
+    TablePart,
     Text,
     Time,
     more_items,
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES
+from draftsman.deliveries.documents.versions import more_rows, picture_text
 from draftsman.formats.invisible import replace_invisible
 from draftsman.formats.times import format_time, spelled_time
 from draftsman.text import is_link
@@ -45,6 +51,7 @@ from draftsman.text import is_link
 MAIL_STYLES: Final[Mapping[str, str]] = {
     "quote": "margin:0 0 1em;padding-left:.8em;border-left:3px solid #bbb",
     "code": "padding:.6em;background:#f4f4f4;white-space:pre-wrap;overflow-wrap:anywhere",
+    "table": "border-spacing:1em .2em;text-align:left",
     "facts": "color:#666",
     "note": "color:#666",
     "footer": "color:#666",
@@ -62,6 +69,8 @@ class HtmlMedium:
     """Returns how to take a step there; "" where the medium does not say."""
     url: Callable[[Control], str] = lambda _: ""
     """Returns the address at which a control acts; "" where the medium does not show it."""
+    picture: Callable[[PicturePart], str] = lambda _: ""
+    """Returns the address at which the medium itself has a picture; "" for none."""
     styles: Mapping[str, str] = field(default_factory=dict)
     """Inline styles by class."""
 
@@ -100,7 +109,7 @@ class _Printer:
     def __init__(self, medium: HtmlMedium) -> None:
         self._medium = medium
 
-    def elements(self, part: Part) -> Iterator[str]:
+    def elements(self, part: Part | RichPart) -> Iterator[str]:
         """Yield the elements of a part."""
         match part:
             case Headline(mark, name, title, verb):
@@ -118,6 +127,10 @@ class _Printer:
             case Items(items):
                 yield self._list("ul", map(self._text, items))
                 yield self._element("p", "note", self._text(more_items(part, len(items))))
+            case TablePart(columns, rows):
+                yield self._element("table", "table", _table(columns, rows))
+                if notice := more_rows(part, len(rows)):
+                    yield self._small(notice)
             case Controls(items):
                 urls = ((item.label, self._medium.url(item)) for item in items)
                 links = " ".join(_anchor(url, label) for label, url in urls if url)
@@ -125,8 +138,12 @@ class _Printer:
             case _:
                 yield self._small(part)
 
-    def _small(self, part: Facts | Note | InFile | Addressees | Footer) -> str:
+    def _small(self, part: Facts | Note | InFile | Addressees | Footer | PicturePart) -> str:
         match part:
+            case PicturePart(text):
+                url = self._medium.picture(part)
+                words = self._text(picture_text(part).text)
+                return self._element("p", "picture", _image(url, text) if url else words)
             case Facts():
                 facts = filter(None, map(self._text, part.all))
                 return self._element("p", "facts", " · ".join(facts))
@@ -159,6 +176,8 @@ class _Printer:
                 return link_html(url)
             case Command(line):
                 return f"<code>{inert(line)}</code>"
+            case Strong(text):
+                return _strong(text)
             case Step():
                 return inert(self._medium.step(span))
             case _:
@@ -173,6 +192,17 @@ class _Printer:
 
 def _choice(choice: Choice) -> str:
     return inert(f"{choice.label} - {choice.description}".removesuffix(" - "))
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{inert(name)}</th>" for name in columns)
+    lines = ("".join(f"<td>{inert(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+
+
+def _image(url: str, text: str) -> str:
+    return f'<img src="{inert(url)}" alt="{inert(text)}"><br>{inert(text)}'
 
 
 def _strong(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.builder import build_document
-from draftsman.deliveries.documents.document import Addressees, Document, Headline, Part
+from draftsman.deliveries.documents.document import Addressees, Document, Headline, Part, RichPart
 from draftsman.deliveries.documents.plain import how_to_answer, render_plain
 from draftsman.deliveries.question_text import resolution_text
 from draftsman.formats.json_data import as_data
@@ -60,8 +60,8 @@ def print_json(document: Document) -> list[dict[str, Any]]:
     return [_part(part) for part in document]
 
 
-def _part(part: Part) -> dict[str, Any]:
-    name = type(part).__name__
+def _part(part: Part | RichPart) -> dict[str, Any]:
+    name = type(part).__name__.removesuffix("Part")
     kind = "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
     fields = {key: value for key, value in as_data(part).items() if key not in _LAYOUT}
     match part:

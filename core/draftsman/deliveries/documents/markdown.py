@@ -18,7 +18,6 @@ from draftsman.deliveries.documents.document import (
     Controls,
     Document,
     Facts,
-    Fold,
     Footer,
     Headline,
     InFile,
@@ -29,15 +28,16 @@ from draftsman.deliveries.documents.document import (
     Part,
     Quote,
     Step,
+    Strong,
     Text,
     Time,
     descriptions_at,
     elsewhere,
-    fit,
     is_cut,
     more_items,
     read_at,
 )
+from draftsman.deliveries.documents.versions import Fold, fit
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
 
@@ -143,19 +143,20 @@ def quoted(text: str) -> str:
 def print_text(text: Text, markup: Markup, *, most: int, is_line: bool = False) -> str:
     """Return a text; the words between links, commands and steps are escaped together."""
     escape = markup.line if is_line else markup.block
+    blanks = " " if is_line else " \n"
     pieces: list[str] = []
     words = ""
     for span in text:
         match span:
-            case Link() | Command() | Step():
+            case Link() | Strong() | Command() | Step():
                 if words:
-                    pieces.append(_padded(escape(words, most), words))
+                    pieces.append(_padded(escape(words, most), words, blanks))
                     words = ""
                 pieces.append(_special(span, markup))
             case _:
                 words += plain((span,), markup)
     if words:
-        pieces.append(_padded(escape(words, most), words))
+        pieces.append(_padded(escape(words, most), words, blanks))
     return "".join(pieces).strip()
 
 
@@ -171,8 +172,10 @@ def plain(text: Iterable[object], markup: Markup) -> str:
     return words
 
 
-def _special(span: Link | Command | Step, markup: Markup) -> str:
+def _special(span: Link | Strong | Command | Step, markup: Markup) -> str:
     match span:
+        case Strong(text):
+            return strong(markup.line(text, SHORT))
         case Link(url):
             return markup.link(url)
         case Command(line):
@@ -181,11 +184,11 @@ def _special(span: Link | Command | Step, markup: Markup) -> str:
             return markup.step(span)
 
 
-def _padded(escaped: str, words: str) -> str:
+def _padded(escaped: str, words: str, blanks: str) -> str:
     """Return an escaped text with the blanks at its ends, which escaping may have removed."""
-    before = " " if words.startswith(" ") else ""
-    after = " " if words.endswith(" ") else ""
-    return f"{before}{escaped.strip(' ')}{after}"
+    before = words[: len(words) - len(words.lstrip(blanks))]
+    after = words[len(words.rstrip(blanks)) :] if words.strip(blanks) else ""
+    return f"{before}{escaped.strip(blanks)}{after}"
 
 
 def _fitting_lines(lines: Sequence[str]) -> int:

@@ -29,6 +29,7 @@ from draftsman.deliveries.documents.document import (
     more_items,
     read_at,
 )
+from draftsman.deliveries.documents.versions import in_words
 from draftsman.formats.truncation import truncate
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import Question
@@ -73,8 +74,7 @@ def render_plain(
 
     `step` returns how to take a step.
     """
-    lines = _lines(build_document(message), step, is_brief=False)
-    text = "\n".join("".join(map(str, line)) for line in lines)
+    text = print_plain(build_document(message), step)
     if most is None or len(text) <= most:
         return text
     notice = "".join(map(str, read_at(full_at(message))))
@@ -98,6 +98,12 @@ def brief_text(message: Message, reply: str = "reply in this thread") -> Text:
     return tuple(span for line in lines for span in ("\n", *line))[1:]
 
 
+def print_plain(document: Document, step: Callable[[Step], str] = command_of) -> str:
+    """Return a document as lines of text, whole."""
+    lines = _lines(document, step, is_brief=False)
+    return "\n".join("".join(map(str, line)) for line in lines)
+
+
 def how_to_answer(question: Question) -> str:
     """Return the command that answers a question."""
     return command_of(answer_step(question))
@@ -108,7 +114,7 @@ def _lines(
 ) -> Iterator[tuple[str | ActorRef, ...]]:
     """Yield the lines of a document; a headline that says nothing itself begins the next one."""
     begun: tuple[str | ActorRef, ...] = ()
-    for part in document:
+    for part in in_words(document):
         if isinstance(part, Headline):
             begun = (*_headline(part), *_spans(part.says, step))
             if part.says:

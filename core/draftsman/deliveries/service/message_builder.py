@@ -114,7 +114,6 @@ def build_result(job: Job, questions: Sequence[Question] = ()) -> Message:
 def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] | None) -> Subject:
     denied = facts.error_class == ErrorClass.DENIED
     denial = redact_values(dict(resolution or {})) if denied else {}
-    repo = f"{facts.repo_owner}/{facts.repo_name}" if facts.repo_owner else facts.repo_name
     pause_reason = facts.pause_reason if isinstance(facts, MessageFacts) else None
     paused_by = actor_name(facts.paused_by or "") if isinstance(facts, MessageFacts) else None
     usage = (facts.usage or {}) if isinstance(facts, MessageFacts) else {}
@@ -123,10 +122,9 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
         id=id,
         type=facts.type,
         status=Status(facts.status),
-        title=redact_values(facts.ticket_title or facts.type),
-        agent=facts.agent,
-        repo=repo,
-        url=facts.ticket_url,
+        title=redact_values(facts.title),
+        request=facts.request and facts.request.summary,
+        url=facts.url,
         invoker=facts.invoker_display_name or facts.invoker_id,
         error=redact_values(facts.last_error),
         denied=denied,

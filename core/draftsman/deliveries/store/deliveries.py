@@ -12,6 +12,7 @@ from draftsman.database.database import (
     execute,
     fetch_all,
     fetch_one,
+    from_record,
     rows,
     scalar,
 )
@@ -26,7 +27,7 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.deliveries.message_facts import GroupStop, MessageFacts
 from draftsman.deliveries.target import Target, TargetRow
-from draftsman.jobs.job import TERMINAL, Status
+from draftsman.jobs.job import TERMINAL, RequestSummary, Status
 from draftsman.jobs.runs.run import LeaderTerm, Lease
 from draftsman.jobs.runs.store import jobs
 
@@ -121,9 +122,13 @@ async def of_key(conn: Connection, job: int, key: str) -> list[int]:
     return [row[0] for row in await rows(conn, _Q["of_key"], {"job": job, "key": key})]
 
 
+def _facts(**record: Any) -> MessageFacts:
+    return from_record(MessageFacts, {**record, "request": RequestSummary.of_columns(record)})
+
+
 async def message_facts(conn: Connection, seq: int) -> MessageFacts:
     """Return the data of a delivery's message."""
-    facts = await fetch_one(conn, _Q["message_facts"], {"seq": seq}, MessageFacts)
+    facts = await fetch_one(conn, _Q["message_facts"], {"seq": seq}, _facts)
     assert facts is not None, "deliveries are never deleted"  # noqa: S101
     return facts
 

@@ -79,10 +79,11 @@ SELECT seq FROM draftsman.deliveries WHERE job = %(job)s AND dedupe_key = %(key)
 
 -- The data of a message is read when it is sent.
 -- name: message_facts
-SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
+SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode, j.agent,
        (SELECT g.name FROM draftsman.job_group_members m
           JOIN draftsman.job_groups g ON g.id = m.group_id
-         WHERE m.job = d.job) AS group_name, j.repo_owner, j.repo_name, j.ticket_title, j.ticket_url, j.invoker_id, j.invoker_display_name,
+         WHERE m.job = d.job) AS group_name, j.repo_host, j.repo_owner, j.repo_name,
+       coalesce(j.ticket_title, j.type) AS title, j.ticket_url AS url, j.invoker_id, j.invoker_display_name,
        CASE WHEN j.status <> 'retrying' OR NOT EXISTS (
             SELECT FROM draftsman.suspects s WHERE s.job = j.number AND s.status = 'waiting')
             THEN j.next_retry_at END AS next_retry_at,

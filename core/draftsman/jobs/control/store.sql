@@ -38,7 +38,7 @@ SELECT to_jsonb(j) || jsonb_build_object('overrides', c.overrides) AS request, c
 -- A page of jobs that finished with this status, by number, whether they match the filters, and
 -- their retry. All jobs of the page are returned, so that the next page starts after it.
 -- name: finished
-SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.finished_at,
+SELECT j.number, j.status, j.type, j.agent, coalesce(j.ticket_title, j.type) AS title, j.last_error, j.finished_at,
        (%(type)s::text IS NULL OR j.type = %(type)s)
        AND (%(agent)s::text IS NULL OR j.agent = %(agent)s)
        AND (%(repo)s::text IS NULL

@@ -23,7 +23,7 @@ from draftsman.database.server_health import ServerHealth
 from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.jobs.details.stats import ActivityBucket
 from draftsman.jobs.details.wait_reason import JobFacts
-from draftsman.jobs.job import TERMINAL, Job
+from draftsman.jobs.job import TERMINAL, AgentRequest, Job, RequestSummary
 from draftsman.jobs.job_summary import JobSummary, JobVersion, Replacement, RetryLink
 from draftsman.jobs.runs.run import Run
 
@@ -34,7 +34,7 @@ EventCursor = tuple[int, int, int]
 
 async def get(conn: Connection, number: int) -> Job | None:
     """Return a job."""
-    return await fetch_one(conn, _Q["get"], {"number": number}, Job)
+    return await fetch_one(conn, _Q["get"], {"number": number}, _job)
 
 
 async def find(conn: Connection, lowest: UUID, highest: UUID) -> list[int]:
@@ -51,7 +51,15 @@ async def page(conn: Connection, filters: dict[str, Any]) -> list[JobSummary]:
     """Return jobs, newest first, with numbers from `lowest` to below `before`."""
     async with conn.transaction():
         await execute(conn, _Q["in_order"])
-        return await fetch_all(conn, _Q["page"], filters, JobSummary)
+        return await fetch_all(conn, _Q["page"], filters, _summary)
+
+
+def _job(**record: Any) -> Job:
+    return from_record(Job, {**record, "request": AgentRequest.of_columns(record)})
+
+
+def _summary(**record: Any) -> JobSummary:
+    return from_record(JobSummary, {**record, "request": RequestSummary.of_columns(record)})
 
 
 async def newest(conn: Connection) -> int:
@@ -209,7 +217,7 @@ async def details(conn: Connection, job: int, lease: float) -> DetailsRecord | N
     if record is None:
         return None
     return DetailsRecord(
-        job=from_record(Job, record),
+        job=_job(**record),
         facts=from_record(JobFacts, record),
         replacement=from_record(Replacement, record),
         parts=from_record(JobParts, record),

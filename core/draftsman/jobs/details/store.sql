@@ -4,8 +4,8 @@
        j.number, j.id, j.type, j.idempotency_key, j.request_digest, j.queue, j.priority, j.position,
        j.subject_key, j.concurrency_key, j.hold::text, j.held_by, j.status, j.claimed_from, j.mode, j.source,
        j.source_type::text, j.external_event_id, j.invoker_id, j.invoker_display_name, j.repo_host,
-       j.repo_owner, j.repo_name, j.ticket_url, j.ticket_title, j.ticket_text, j.payload, j.overrides,
-       j.requested_skills, j.tags, j.agent, j.retry_of, j.chain_length, j.template, j.template_version,
+       j.repo_owner, j.repo_name, j.ticket_url AS url, coalesce(j.ticket_title, j.type) AS title,
+       j.ticket_text AS text, j.payload, j.overrides, j.requested_skills AS skills, j.tags, j.agent, j.retry_of, j.chain_length, j.template, j.template_version,
        j.run_at, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries, j.next_retry_at,
        j.last_error, j.error_class::text, j.on_lost, j.worker_id, j.lease_token, j.cancel_requested_at,
        j.cancel_requested_by, j.cancel_reason, j.pr_url, j.result, j.version, j.created_at, j.queued_at,
@@ -39,7 +39,7 @@ SELECT p.*
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
  CROSS JOIN LATERAL (
        SELECT s.number, r.id, r.type, s.queue, s.status, r.mode, r.source, r.agent, r.repo_host,
-              r.repo_owner, r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
+              r.repo_owner, r.repo_name, r.title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
               s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url, r.template,
               r.template_version, o.reason IS NOT NULL AS job_paused,
@@ -64,8 +64,8 @@ SELECT p.*
                      AND (k.result ->> 'until')::timestamptz = s.run_at LIMIT 1) END AS sleep_reason
          FROM draftsman.job_states s
         CROSS JOIN LATERAL (
-              SELECT id, type, mode, source::text, agent, repo_host, repo_owner, repo_name, ticket_title,
-                     invoker_id, tags, created_at, template, template_version
+              SELECT id, type, mode, source::text, agent, repo_host, repo_owner, repo_name,
+                     coalesce(ticket_title, type) AS title, invoker_id, tags, created_at, template, template_version
                 FROM draftsman.job_requests
                WHERE number = s.number AND (%(agent)s::text IS NULL OR agent = %(agent)s)
                  AND (%(repo)s::text IS NULL
@@ -127,7 +127,7 @@ SELECT u.job, u.ordinal, u.worker_id, u.lease_token, u.params_snapshot, u.status
 -- visible job: job
          ORDER BY job DESC, ordinal DESC LIMIT %(limit)s) u
  CROSS JOIN LATERAL (
-       SELECT coalesce(ticket_title, type) AS title, coalesce(repo_name, '') AS repo
+       SELECT coalesce(ticket_title, type) AS title, repo_name AS repo
          FROM draftsman.job_requests
         WHERE number = u.job
         LIMIT 1) r

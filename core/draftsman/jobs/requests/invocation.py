@@ -21,7 +21,7 @@ from pydantic import (
 from draftsman import sizes
 from draftsman.field_errors import matching
 from draftsman.ids import MAX_JOB, job_name, job_number
-from draftsman.jobs.job import Condition, GroupKind, Mode, OnFailure, OnLost, Status
+from draftsman.jobs.job import AGENT_TYPE, Condition, GroupKind, Mode, OnFailure, OnLost, Status
 from draftsman.jobs.runs.job_limits import check_overrides
 from draftsman.json_schemas.document_field import document
 from draftsman.repos.repo_url import check_secret
@@ -327,6 +327,12 @@ class Invocation(BaseModel):
                 sorted(self.skills),
             ]
         )
+
+    @property
+    def asks_agent(self) -> bool:
+        """Whether it is a request of an agent: by its type, or by what only an agent needs."""
+        given = (self.agent, self.repo, self.ref, self.text, self.skills)
+        return self.type == AGENT_TYPE or self.mode is not Mode.FIX or any(given)
 
     @property
     def unique_by(self) -> UniqueBy | None:

@@ -141,10 +141,11 @@ class JobLimits:
 
     def of_job(self, job: ClaimedJob) -> RetryPolicy:
         """Return the limits of a claimed job; parses only the required columns."""
-        if job.agent is None and not job.has_overrides and job.type != TOOL_TYPE:
+        agent = None if job.request is None else job.request.agent
+        if agent is None and not job.has_overrides and job.type != TOOL_TYPE:
             return self._nested.get(job.type, _DEFAULT)
         payload = job.payload if job.type == TOOL_TYPE else None
-        return self.of(job.type, job.agent, payload, job.overrides)
+        return self.of(job.type, agent, payload, job.overrides)
 
 
 def configured_limits(settings: Settings) -> JobLimits:

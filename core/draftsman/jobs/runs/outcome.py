@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from draftsman.errors import Failure, UsageError
+from draftsman.results import stored_values
 from draftsman.text import REQUEST_LIMIT, clean_within_limit
 
 
@@ -47,7 +48,7 @@ def validate_result(outcome: object) -> dict[str, Any] | None:
     if not outcome.result:
         return {}
     try:
-        return dict(clean_within_limit(outcome.result, REQUEST_LIMIT, "the result"))
+        return dict(clean_within_limit(stored_values(outcome.result), REQUEST_LIMIT, "the result"))
     except UsageError as error:
         raise Failure(str(error), declared="INVALID_OUTPUT") from None
 

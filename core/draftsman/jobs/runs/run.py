@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from draftsman.errors import LeaseLost
+from draftsman.formats.json_data import OPTIONAL
 from draftsman.ids import job_name
-from draftsman.jobs.job import Mode, Status
+from draftsman.jobs.job import AgentRequest, Mode, Requested, Status
 from draftsman.jobs.retries import RetryCounts
 from draftsman.jobs.status_display import Meaning
 from draftsman.text import STORED_SENTENCE
@@ -78,7 +80,7 @@ class Run:
     result: dict[str, Any] | None
     title: str = ""
     """Title of its job, in lists of the runs of all jobs."""
-    repo: str = ""
+    repo: str | None = field(default=None, metadata=OPTIONAL)
     """Repository of its job, likewise."""
 
 
@@ -113,7 +115,7 @@ class _Parsed(Generic[T]):
         return value
 
 
-class ClaimedJob:
+class ClaimedJob(Requested):
     """A job claimed by this worker, with the columns that a run needs.
 
     `status` is `running`, `claimed` while the job waits for a slot (`run` is then 0), or the final
@@ -131,24 +133,39 @@ class ClaimedJob:
 
     queue = _Column[str](5)
     invoker_id = _Column[str](6)
-    repo_owner = _Column[str | None](7)
-    repo_name = _Column[str | None](8)
-    ticket_title = _Column[str | None](9)
-    ticket_text = _Column[str | None](10)
-    agent = _Column[str | None](11)
     retry_of = _Column[int | None](12)
     attempts = _Column[int](13)
     max_attempts = _Column[int](14)
     retry_count = _Column[int](15)
     max_retries = _Column[int](16)
     id = _Parsed(17, UUID)
-    mode = _Parsed(18, Mode)
     source = _Column[str](19)
     payload = _Parsed[dict[str, Any]](20, json.loads)
     overrides = _Parsed[dict[str, Any]](21, json.loads)
-    requested_skills = _Parsed[list[str]](22, json.loads)
     tags = _Parsed[list[str]](23, json.loads)
     created_at = _Parsed(24, datetime.fromisoformat)
+
+    @cached_property
+    def title(self) -> str:
+        """Its title; the type of a job without a title."""
+        title: str | None = self.row[9]
+        return title or self.type
+
+    @cached_property
+    def request(self) -> AgentRequest | None:
+        """What an agent is asked to do; None for other jobs."""
+        row = self.row
+        if row[18] is None:
+            return None
+        return AgentRequest(
+            mode=Mode(row[18]),
+            agent=row[11],
+            repo_host=row[25],
+            repo_owner=row[7],
+            repo_name=row[8],
+            text=row[10],
+            skills=json.loads(row[22]),
+        )
 
     @property
     def has_overrides(self) -> bool:

@@ -130,7 +130,7 @@ class Templates:
         """
         definition = template.definition
         if definition is None:
-            raise _removed(template.name)
+            raise removed_template(template.name)
         params = _with_defaults(definition, params, typed=typed)
         await checker.check_parameters(
             definition.parameters, params, f"parameters of template {template.name}"
@@ -190,7 +190,7 @@ async def find_template(conn: Connection, name: str, version: int | None = None)
     """Return a template, in its newest version or in this version; raises NotFound."""
     versions = await store.template_versions(conn, name, version)
     if versions and versions[0].definition is None and version is None:
-        raise _removed(name)
+        raise removed_template(name)
     if versions and version in (None, versions[0].version) and versions[0].definition is not None:
         return versions[0]
     if versions:
@@ -210,7 +210,8 @@ def _located(definition: TemplateDefinition) -> TemplateDefinition:
     return definition.model_copy(update={"repo": absolute_repo(definition.repo)})
 
 
-def _removed(name: str) -> NotFound:
+def removed_template(name: str) -> NotFound:
+    """Return the error of a template that was removed."""
     return NotFound(f"template {name} was removed", hint=CommandHint("templates list"))
 
 

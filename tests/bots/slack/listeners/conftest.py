@@ -92,7 +92,7 @@ class SlackBotHarness:
         """Return the text of each job, oldest first."""
         result = await self.rt.read_model.jobs()
         full = [await self.rt.read_model.job(item.number) for item in reversed(result)]
-        return [job.ticket_text or "" for job in full]
+        return [(job.request and job.request.text) or "" for job in full]
 
     async def ephemeral_texts(self, user: str, channel: str | None = None) -> list[str]:
         """Return a user's ephemeral messages in a channel, once the bot is idle."""

@@ -66,7 +66,10 @@ async def test_a_message_to_the_agent_is_a_request(bench: SlackBotHarness) -> No
     sent = await bench.slack.say(ANNA, direct, "please fix the colors", copies=3)
     (job,) = await bench.rt.read_model.jobs()
     stored = await bench.rt.read_model.job(job.number)
-    assert (stored.ticket_text, str(stored.mode)) == ("please fix the colors", "fix")
+    assert (stored.agent_request.text, str(stored.agent_request.mode)) == (
+        "please fix the colors",
+        "fix",
+    )
     await bench.rt.job_control.cancel(job.number, bench.make.owner)
     await bench.slack.say(ANNA, direct, "and the fonts too", sent.ts, copies=2)
     follow_up, _ = await bench.rt.read_model.jobs()

@@ -30,7 +30,7 @@ async def test_mentions_that_arrive_together_share_transactions(
     assert transactions <= len(people) // 2
     for job in await bench.rt.read_model.jobs():
         (event,) = await bench.rt.read_model.job_events(job.number)
-        text = (await bench.rt.read_model.job(job.number)).ticket_text or ""
+        text = (await bench.rt.read_model.job(job.number)).agent_request.text or ""
         assert event.actor == f"slack:{people[int(text)]}"
 
 

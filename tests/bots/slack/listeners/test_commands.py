@@ -23,9 +23,9 @@ async def test_request_creates_a_job_with_updates_where_it_was_made(
     (job,) = [
         await bench.rt.read_model.job(item.number) for item in await bench.rt.read_model.jobs()
     ]
-    assert (job.ticket_text, job.mode, job.source, job.invoker_id, job.agent) == (
-        "the *parser* & co", "fix", "slack", "anna", "tidy",
-    )  # fmt: skip
+    request = job.agent_request
+    assert (request.text, request.mode, request.agent) == ("the *parser* & co", "fix", "tidy")
+    assert (job.source, job.invoker_id) == ("slack", "anna")
     assert ack.body["response_type"] == "ephemeral"
     assert ack.body["text"].startswith(f"D-{job.number} is queued")
     (target,) = await bench.rt.outbox.targets(job.number)
@@ -72,9 +72,9 @@ async def test_title_is_truncated_between_graphemes(
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     await bench.slack.command(ANNA, bench.general, f"fix {family * 60}")
     (job,) = await bench.rt.read_model.jobs()
-    assert job.ticket_title is not None
-    assert job.ticket_title.endswith(f"{family}…")
-    assert job.ticket_title.removesuffix("…").replace(family, "") == ""
+    assert job.title is not None
+    assert job.title.endswith(f"{family}…")
+    assert job.title.removesuffix("…").replace(family, "") == ""
     assert await bench.jobs() == [family * 60]
 
 
@@ -232,7 +232,7 @@ async def test_known_repository_is_found_by_its_name(
     asked = [job.payload["repo"] for job in jobs]
     assert [item["source"] for item in asked] == [pay.remote_url] * 4
     assert [item.get("path", "") for item in asked] == ["", "", "", "api"]
-    assert [job.agent for job in jobs] == ["careful", "careful", "careful", "tidy"]
+    assert [job.agent_request.agent for job in jobs] == ["careful", "careful", "careful", "tidy"]
     for repo, why in (
         ("sale", "known: acme/pay"),
         ("/tmp", "a name or a URL"),
@@ -243,7 +243,7 @@ async def test_known_repository_is_found_by_its_name(
     assert len(await bench.jobs()) == 4
     object.__setattr__(bench.rt.settings, "default_agent", "careful")
     await bench.slack.command(ANNA, bench.general, "fix --repo=https://x.org/other it")
-    assert (await bench.rt.read_model.job(5)).agent == "careful"
+    assert (await bench.rt.read_model.job(5)).agent_request.agent == "careful"
 
 
 async def test_a_command_about_a_job_does_not_take_its_question(bench: SlackBotHarness) -> None:

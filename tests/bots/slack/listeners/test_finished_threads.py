@@ -93,7 +93,7 @@ async def test_a_mention_starts_a_job_after_a_finished_job(bench: SlackBotHarnes
     await bench.slack.again(sent)
     (follow_up,) = await newer(bench, number)
     job = await bench.rt.read_model.job(follow_up)
-    assert (job.ticket_text, job.invoker_id) == ("now the docs too", "anna")
+    assert (job.agent_request.text, job.invoker_id) == ("now the docs too", "anna")
     assert job.payload["repo"]["ref"] == "draftsman/D-1", "the work of the first job"
     (parent,) = await bench.rt.workflows.parents(follow_up)
     assert (parent.number, parent.condition) == (number, Condition.ANY)
@@ -105,7 +105,7 @@ async def test_a_request_in_the_thread_comes_after_the_job(bench: SlackBotHarnes
     await bench.slack.mention(ANNA, bench.general, "investigate the memory", root, copies=2)
     (follow_up,) = await newer(bench, number)
     job = await bench.rt.read_model.job(follow_up)
-    assert (job.ticket_text, str(job.mode)) == ("the memory", "investigate")
+    assert (job.agent_request.text, str(job.agent_request.mode)) == ("the memory", "investigate")
     assert [item.number for item in await bench.rt.workflows.parents(follow_up)] == [number]
 
 

@@ -31,10 +31,10 @@ def _buttons(home: Json) -> dict[str, str]:
 
 
 async def test_home_shows_open_questions_and_submits_answers(bench: SlackBotHarness) -> None:
-    question, _ = await bench.asked()
+    question, _ = await bench.asked(title="Report of <week> 31")
     gate, _ = await bench.asked(GATE)
     home = await _home(bench, BEN)
-    assert question.name in shown(home)
+    assert f"*{question.name}* *Report of &lt;week&gt; 31*\nWhich one?" in shown(home)
     assert gate.name not in shown(home)
     await bench.slack.press_in_view(BEN, home["id"], "blue")
     assert await bench.answer(question) == ("blue", ("ben",))

@@ -48,7 +48,7 @@ async def test_the_form_of_a_type_submits_its_job(bench: SlackBotHarness) -> Non
     values = {block(view, "Week"): "31", block(view, "region"): "us", block(view, "note"): "x"}
     await bench.slack.submit(ANNA, view["id"], values, copies=3)
     job = await only_job(bench)
-    assert (job.type, job.template, job.ticket_title) == (
+    assert (job.type, job.template, job.title) == (
         "report:weekly", None, "Report of week 31",
     )  # fmt: skip
     assert job.payload == {"week": 31, "region": "us", "note": "x"}

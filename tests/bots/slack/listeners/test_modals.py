@@ -90,7 +90,7 @@ async def test_shortcut_opens_the_modal_of_a_new_job(bench: SlackBotHarness) -> 
     await bench.slack.submit(ANNA, view["id"], values, copies=2)
     (job,) = await bench.rt.read_model.jobs()
     full = await bench.rt.read_model.job(job.number)
-    assert (full.ticket_text, full.mode, full.idempotency_key) == (
+    assert (full.agent_request.text, full.agent_request.mode, full.idempotency_key) == (
         "the parser", "investigate", f"slack:view:{view['id']}",
     )  # fmt: skip
     (target,) = await bench.rt.outbox.targets(job.number)

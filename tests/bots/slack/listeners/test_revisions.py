@@ -63,7 +63,11 @@ async def test_the_changed_request_is_a_job_after_the_first(bench: SlackBotHarne
     values = {modal_views.TEXT: "Tidy up the tests", modal_views.MODE: "fix"}
     await bench.slack.submit(ANNA, view["id"], values, copies=3)
     job = await newest(bench)
-    assert (job.ticket_text, str(job.mode), job.invoker_id) == ("Tidy up the tests", "fix", "anna")
+    assert (job.agent_request.text, str(job.agent_request.mode), job.invoker_id) == (
+        "Tidy up the tests",
+        "fix",
+        "anna",
+    )
     (parent,) = await bench.rt.workflows.parents(job.number)
     assert (parent.number, parent.condition) == (number, Condition.ANY)
     assert len(await bench.rt.read_model.jobs()) == 2
@@ -86,7 +90,7 @@ async def test_the_job_of_a_template_has_its_form_with_its_parameters(
     assert initial(view, "parameter:0") == "psycopg"
     await bench.slack.submit(ANNA, view["id"], {"parameter:0": "aiohttp"}, copies=2)
     job = await newest(bench)
-    assert (job.ticket_text, job.template) == ("Bump aiohttp", "bump")
+    assert (job.agent_request.text, job.template) == ("Bump aiohttp", "bump")
     (parent,) = await bench.rt.workflows.parents(job.number)
     assert parent.number == first.number
     await bench.rt.templates.remove("bump", bench.make.owner)
@@ -101,7 +105,7 @@ async def test_a_long_request_keeps_its_text(bench: SlackBotHarness) -> None:
     view = await opened(bench, ANNA, ts)
     assert initial(view, modal_views.TEXT) is None
     await bench.slack.submit(ANNA, view["id"], {modal_views.TEXT: "and test it"})
-    text = (await newest(bench)).ticket_text or ""
+    text = (await newest(bench)).agent_request.text or ""
     assert text == "x" * 4000 + "\n\nChanges to this request:\nand test it"
 
 

@@ -89,7 +89,7 @@ async def test_schedule_is_saved_when_it_is_confirmed(bench: SlackBotHarness, cl
     await clock.forward((times[0] - await bench.rt.schedules.now()).total_seconds() + 1)
     assert await bench.rt.sweeps.run("schedules", LeaderTerm()) == 1
     job = await bench.rt.read_model.job(1)
-    assert (job.ticket_text, job.mode, job.invoker_id, job.source) == (
+    assert (job.agent_request.text, job.agent_request.mode, job.invoker_id, job.source) == (
         "Is the *build* slow & red?", "investigate", "anna", "schedule",
     )  # fmt: skip
     (target,) = await bench.rt.outbox.targets(1)

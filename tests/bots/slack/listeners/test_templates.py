@@ -75,7 +75,7 @@ async def test_form_submits_a_job_of_the_template(bench: SlackBotHarness, text: 
     values = {block(view, "package"): "httpx", block(view, "level"): "major"}
     await bench.slack.submit(ANNA, view["id"], values, copies=3)
     job = await only_job(bench)
-    assert job.ticket_text == "Update httpx to the newest major version of  days, dry: false"
+    assert job.agent_request.text == "Update httpx to the newest major version of  days, dry: false"
     assert (job.source, job.invoker_id, job.idempotency_key) == (
         "slack", "anna", f"slack:view:{view['id']}",
     )  # fmt: skip
@@ -95,7 +95,10 @@ async def test_errors_are_shown_at_their_inputs_and_the_form_stays(bench: SlackB
         "days": "must be at most 9, not 12",
     }
     await bench.slack.submit(ANNA, view["id"], {block(view, "days"): "many"})
-    assert await errors(bench) == {"package": "Enter a value.", "days": "Enter a number."}
+    assert await errors(bench) == {
+        "package": "is required",
+        "days": "must be a whole number, not 'many'",
+    }
     assert await bench.jobs() == []
     await bench.slack.submit(ANNA, view["id"], {block(view, "package"): "httpx"})
     assert (await only_job(bench)).idempotency_key == f"slack:view:{view['id']}"
@@ -223,11 +226,13 @@ async def test_list_has_a_button_for_each_template(bench: SlackBotHarness) -> No
     assert message["blocks"][0]["text"]["text"] == (
         "*bump* Update &lt;a&gt; dependency\npackage, level, days, dry"
     )
-    await bench.slack.press(ANNA, bench.general, message["ts"], f"{ids.TEMPLATE}:bump")
+    await bench.slack.press(ANNA, bench.general, message["ts"], f"{ids.TEMPLATE}:template/bump")
     await bench.ctx.background.idle()
     (view,) = bench.slack.views(ANNA)
     await bench.slack.submit(ANNA, view["id"], {block(view, "package"): "httpx"})
-    await bench.slack.press(ANNA, bench.general, message["ts"], f"{ids.TEMPLATE}:tidy", copies=2)
+    await bench.slack.press(
+        ANNA, bench.general, message["ts"], f"{ids.TEMPLATE}:template/tidy", copies=2
+    )
     assert [job[:12] for job in await bench.jobs()] == ["Update httpx", "Tidy"]
     ack = await bench.slack.command(ANNA, bench.general, "templates DEPEND")
     assert ack.body["text"] == "Templates: bump"
@@ -251,7 +256,7 @@ async def test_message_gets_a_button_that_opens_the_form(bench: SlackBotHarness)
     await bench.ctx.background.idle()
     (message,) = bench.slack.ephemerals(bench.general, ANNA)
     assert message["text"] == "bump has parameters."
-    await bench.slack.press(ANNA, bench.general, message["ts"], f"{ids.TEMPLATE}:bump")
+    await bench.slack.press(ANNA, bench.general, message["ts"], f"{ids.TEMPLATE}:template/bump")
     await bench.ctx.background.idle()
     (view,) = bench.slack.views(ANNA)
     await bench.slack.submit(ANNA, view["id"], {block(view, "package"): "httpx"})
@@ -264,7 +269,7 @@ async def test_button_of_a_removed_template_is_not_active(bench: SlackBotHarness
     await bench.slack.command(ANNA, bench.general, "templates")
     (message,) = bench.slack.ephemerals(bench.general, ANNA)
     await bench.rt.templates.remove("bump", bench.make.owner)
-    await bench.slack.press(ANNA, bench.general, message["ts"], f"{ids.TEMPLATE}:bump")
+    await bench.slack.press(ANNA, bench.general, message["ts"], f"{ids.TEMPLATE}:template/bump")
     assert (await bench.ephemeral_texts(ANNA))[-1] == "This is no longer active."
 
 

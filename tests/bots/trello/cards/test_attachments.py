@@ -56,7 +56,7 @@ async def test_the_files_of_a_card_reach_its_job(
     ]
     assert await bench.rt.attachments.content(items[0]) == b"use blue"
     (job,) = await bench.jobs()
-    assert "design (https://example.org/design?a=1)" in (job.ticket_text or "")
+    assert "design (https://example.org/design?a=1)" in (job.agent_request.text or "")
     asked = [call for call in trello.calls if call.path == DOWNLOAD]
     assert {call.by for call in asked} == {"header"}
     assert all(trello.token not in call.url for call in asked)

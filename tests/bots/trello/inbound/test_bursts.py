@@ -43,7 +43,7 @@ async def test_260_cards_moved_at_once_cost_a_few_requests_and_delay_no_label(
     [hook] = trello.webhooks
     assert hook["consecutiveFailures"] == 0
     [job] = await bench.jobs()
-    assert (job.ticket_title, job.invoker_id) == ("labeled", "anna")
+    assert (job.title, job.invoker_id) == ("labeled", "anna")
     calls = _calls(trello)
     assert calls["GET", "/boards/{id}/cards"] <= 10, "one in two seconds, however slow this is"
     assert calls[READ] <= 4, "the labeled card alone is read"

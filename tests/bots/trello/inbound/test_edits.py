@@ -30,7 +30,7 @@ async def test_edited_card_gets_one_notice_without_effect(
     [notice] = await bench.notices(card)
     assert f"{job.name}, {UNSEEN}" in notice
     assert f"{job.name}: {job.name}" not in notice
-    assert (await bench.jobs())[0].ticket_text == job.ticket_text
+    assert (await bench.jobs())[0].agent_request.text == job.agent_request.text
     await bench.rt.job_control.cancel(job.number, bench.people.olga, "enough")
     trello.describe(card, "Fix it tomorrow")
     await see()

@@ -26,12 +26,12 @@ async def test_job_stores_a_snapshot_of_its_card(
     await bench.poll()
     trello.describe(card, "something else")
     [job] = await bench.jobs()
-    assert (job.ticket_title, job.mode, job.source_type) == (
+    assert (job.title, job.agent_request.mode, job.source_type) == (
         "Fix the parser",
         Mode.FIX,
         "ticket",
     )
-    assert job.ticket_url == trello.card_now(card)["shortUrl"]
+    assert job.url == trello.card_now(card)["shortUrl"]
     kept = job.payload["ticket"]
     assert (kept["description"], kept["list"]) == ("It drops\nthe last token.", "To do")
     assert kept["checklists"] == [
@@ -44,7 +44,9 @@ async def test_job_stores_a_snapshot_of_its_card(
     assert [member["name"] for member in kept["members"]] == ["Anna Berg"]
     assert [comment["text"] for comment in kept["comments"]] == ["it is urgent"]
     assert kept["custom_fields"] == [{"name": "Version", "value": "1.2"}]
-    assert "It drops\nthe last token.\n\nSteps:\n- [ ] read\n- [x] write" in (job.ticket_text or "")
+    assert "It drops\nthe last token.\n\nSteps:\n- [ ] read\n- [x] write" in (
+        job.agent_request.text or ""
+    )
     assert bench.labels(card) == ["draftsman: queued"]
 
 
@@ -165,7 +167,7 @@ async def test_labels_are_matched_by_id(bench: TrelloBotHarness, trello: FakeTre
     bench.card(labels=[twin])
     await bench.poll()
     assert await bench.keys() == sorted([bench.key(first), bench.key(second, label=nameless)])
-    rules = {(job.mode, job.agent) for job in await bench.jobs()}
+    rules = {(job.agent_request.mode, job.agent_request.agent) for job in await bench.jobs()}
     assert rules == {(Mode.FIX, "tidy"), (Mode.INVESTIGATE, "tidy")}
 
 
@@ -217,7 +219,7 @@ async def test_archived_or_deleted_card_cancels_its_job(
     getattr(trello, deed)(card)
     await see()
     await see()
-    jobs = {job.ticket_url: job for job in await bench.jobs()}
+    jobs = {job.url: job for job in await bench.jobs()}
     gone = next(job for job in jobs.values() if job.idempotency_key.split(":")[2] == card)
     what = "archived" if deed == "archive" else "deleted"
     assert (gone.status, gone.cancel_reason) == (

@@ -85,7 +85,7 @@ async def test_label_creates_a_job_that_comments_on_the_card(
     bots.signal(signal.SIGTERM)
     assert await bots.end() == 0
     [job] = await rt.read_model.jobs()
-    assert job.ticket_title == "Fix the parser"
+    assert job.title == "Fix the parser"
     assert trello.token not in bots.output_text
     assert trello.key not in bots.output_text
     assert "Traceback" not in bots.output_text

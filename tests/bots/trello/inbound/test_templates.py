@@ -50,10 +50,10 @@ async def test_a_card_becomes_a_job_of_the_template(
     await asyncio.gather(bench.deliver_webhooks(copies=3), bench.poll())
     await bench.poll()
     [job] = await bench.jobs()
-    assert job.ticket_text == "Tidy: update httpx, minor, 7"
+    assert job.agent_request.text == "Tidy: update httpx, minor, 7"
     assert (job.template, job.template_version, job.source_type) == ("bump", 1, "ticket")
     assert await bench.keys() == [bench.key(card)]
-    assert job.ticket_url == trello.card_now(card)["shortUrl"]
+    assert job.url == trello.card_now(card)["shortUrl"]
     assert job.payload == {"url": "https://example.org/"}
     assert bench.labels(card) == ["draftsman: queued"]
     (target,) = await bench.rt.outbox.targets(job.number)
@@ -68,7 +68,7 @@ async def test_the_job_of_an_agent_has_the_ticket(bench: TrelloBotHarness) -> No
     await bench.poll()
     [job] = await bench.jobs()
     assert job.payload["ticket"]["title"] == "Tidy"
-    assert (job.agent, job.subject_key) == ("tidy", f"trello:card:{card}")
+    assert (job.agent_request.agent, job.subject_key) == ("tidy", f"trello:card:{card}")
 
 
 async def test_missing_parameters_are_asked_for_once(

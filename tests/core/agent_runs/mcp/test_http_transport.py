@@ -113,7 +113,7 @@ async def test_an_agent_in_its_sandbox_asks_and_submits_by_http(
     result = submitted.result or {}
     assert result["summary"] == "child done"
     assert result["data"]["refused"] == "a job that another job submitted submits no jobs"
-    assert submitted.agent == job.agent
+    assert submitted.agent_request.agent == job.agent_request.agent
     assert submitted.invoker_id == job.invoker_id
 
 

@@ -132,11 +132,11 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     assert log[:3] == [third, second, first]
     assert (len(world.pulls), world.pulls[0].state) == (1, "merged")
     first_job = await rt.read_model.job(number)
-    assert (red.ticket_title, reviewed.ticket_title) == (
-        f"Fix CI of {first_job.ticket_title}",
-        f"Address review of {first_job.ticket_title}",
+    assert (red.title, reviewed.title) == (
+        f"Fix CI of {first_job.title}",
+        f"Address review of {first_job.title}",
     )
-    assert world.pulls[0].title == first_job.ticket_title
+    assert world.pulls[0].title == first_job.title
     assert "Address review" not in world.pulls[0].body
     assert f"head={third} -->" in world.pulls[0].body
     answers = [c for c in world.talk.comments if c.author == world.login]

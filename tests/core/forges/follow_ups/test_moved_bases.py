@@ -212,7 +212,7 @@ async def test_a_failure_of_a_persons_commit_starts_a_follow_up_from_it(
         await wait_for_question(forge.rt, second)
         await make.decide(second, True, make.owner)
         job = await wait_for_end(forge.rt, second)
-    assert (moved.status, moved.ticket_title) == (S.FAILED, "Fix CI of Do it")
+    assert (moved.status, moved.title) == (S.FAILED, "Fix CI of Do it")
     assert job.status is S.COMPLETED, job.last_error
     texts = (job.result or {})["data"]["texts"]
     assert any(f"The check tests failed on {later[:12]}" in text for text in texts)

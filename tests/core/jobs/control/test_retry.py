@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
 from draftsman.jobs.control.service import control as job_control
-from draftsman.jobs.job import TERMINAL, Mode, OnLost, Source, Status
+from draftsman.jobs.job import TERMINAL, Job, Mode, OnLost, Source, Status
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
@@ -64,11 +65,10 @@ async def test_a_retry_inherits_the_request_and_no_used_budget(
     )
     old = await rt.read_model.job(number)
     new = await rt.read_model.job((await rt.job_control.retry(number, people.olga)).number)
-    inherited = [*job_control.INHERITED]
-    assert {name: getattr(new, name) for name in inherited} == {
-        name: getattr(old, name) for name in inherited
-    }
-    assert (new.mode, new.on_lost) == (Mode.INVESTIGATE, OnLost.NEW_JOB)
+    inherited = {*job_control.INHERITED} & {field.name for field in fields(Job)}
+    for name in inherited | {"title", "url", "request"}:
+        assert getattr(new, name) == getattr(old, name), name
+    assert (new.agent_request.mode, new.on_lost) == (Mode.INVESTIGATE, OnLost.NEW_JOB)
     assert (new.attempts, new.retry_count, new.run_count, new.last_error) == (0, 0, 0, None)
     assert (new.source, new.invoker_id) == (Source.CLI, "olga")
 

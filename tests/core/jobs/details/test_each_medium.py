@@ -125,8 +125,9 @@ def web(details: JobDetails, reader: Reader) -> Shown:
 
 def with_text(details: JobDetails, text: str) -> JobDetails:
     """Return the job with the text of a person or an agent in all places that may have it."""
-    job: dict[str, Any] = {"ticket_title": text, "ticket_text": text or None, "tags": [text, "x"]}
-    job["payload"] = {"key": text}
+    job: dict[str, Any] = {"title": text, "tags": [text, "x"], "payload": {"key": text}}
+    if details.job.request is not None:
+        job["request"] = replace(details.job.request, text=text or None)
     if details.job.last_error is not None:
         job["last_error"] = text or "no"
     if details.job.cancel_reason is not None:

@@ -28,7 +28,7 @@ async def test_a_request_is_stored_with_clean_text(make: Factory, rt: Runtime) -
         key=DIRTY, title=DIRTY, text=DIRTY, payload={DIRTY: [DIRTY, {"x": DIRTY}]}, tags=[DIRTY]
     )
     job = await rt.read_model.job(number)
-    assert job.idempotency_key == job.ticket_title == job.ticket_text == CLEAN
+    assert job.idempotency_key == job.title == job.agent_request.text == CLEAN
     assert job.payload == {CLEAN: [CLEAN, {"x": CLEAN}]}
     assert job.tags == [CLEAN]
 
@@ -37,7 +37,7 @@ async def test_unusual_valid_text_is_stored_unchanged(make: Factory, rt: Runtime
     text = "\u202eRTL \U0001f600 \ufffd \x01 \x7f e\u0301 %s {} '; DROP TABLE draftsman.jobs; --"
     number = await make.queued(text=text, payload={"t": text}, key=text)
     job = await rt.read_model.job(number)
-    assert (job.ticket_text, job.payload["t"], job.idempotency_key) == (text, text, text)
+    assert (job.agent_request.text, job.payload["t"], job.idempotency_key) == (text, text, text)
 
 
 async def test_the_name_of_an_actor_is_stored_with_clean_text(rt: Runtime) -> None:

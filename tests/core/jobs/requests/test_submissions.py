@@ -336,14 +336,23 @@ async def test_every_field_of_the_request_is_stored(rt: Runtime, people: People)
         tags=["t"],
     )
     job = await rt.read_model.job(submitted.number)
-    assert (job.queue, job.priority, job.mode, job.agent) == ("q", 7, Mode.INVESTIGATE, "tidy")
+    assert (job.queue, job.priority, job.agent_request.mode, job.agent_request.agent) == (
+        "q",
+        7,
+        Mode.INVESTIGATE,
+        "tidy",
+    )
     assert (job.source, job.invoker_id, job.invoker_display_name) == ("slack", "anna", "Anna")
-    assert (job.repo_owner, job.repo_name, job.repo) == ("acme", "app", "acme/app")
-    assert (job.ticket_title, job.ticket_text) == ("First line", "\nFirst line\nsecond")
-    assert (job.ticket_url, job.external_event_id) == ("https://host/1", "E1")
+    assert (job.agent_request.repo_owner, job.agent_request.repo_name, job.agent_request.repo) == (
+        "acme",
+        "app",
+        "acme/app",
+    )
+    assert (job.title, job.agent_request.text) == ("First line", "\nFirst line\nsecond")
+    assert (job.url, job.external_event_id) == ("https://host/1", "E1")
     repo = {"source": "git@host:acme/app.git", "ref": "main"}
     assert job.payload == {"a": [1, None, {"b": "c"}], "repo": repo}
-    assert (job.overrides, job.requested_skills, job.tags) == ({"x": 1}, ["two", "one"], ["t"])
+    assert (job.overrides, job.agent_request.skills, job.tags) == ({"x": 1}, ["two", "one"], ["t"])
 
 
 async def test_only_an_invoker_may_submit(rt: Runtime, people: People) -> None:

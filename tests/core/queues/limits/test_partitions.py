@@ -37,7 +37,8 @@ async def _submit(
 async def _order(rt: Runtime, queue: str | None = None, *, held: bool = False) -> str:
     listed = await (rt.queues.held if held else rt.queues.order)(10_000, queue)
     jobs = {job.number: job for job in await rt.read_model.jobs(limit=10_000)}
-    return "".join((jobs[job.number].repo_host or "")[:1] for job in listed)
+    requests = [jobs[job.number].request for job in listed]
+    return "".join(request.repo_host[:1] for request in requests if request and request.repo_host)
 
 
 async def test_few_jobs_of_one_are_not_behind_many_of_another(

@@ -392,7 +392,7 @@ async def test_an_agent_counts_from_the_run_that_finds_it(
     work = await make.running(queue="q")
     await rt.checkpoints.assign_agent(work.lease, "coder")
     await rt.checkpoints.assign_agent(work.lease, "tidy")
-    assert (await rt.read_model.job(work.number)).agent == "coder"
+    assert (await rt.read_model.job(work.number)).agent_request.agent == "coder"
     later = await make.queued(queue="q", agent="coder")
     assert await waiting(conn) == {later: "agent:coder"}
     await rt.settlement.outcome(work, Done())

@@ -46,7 +46,7 @@ async def test_merge_submits_one_job_that_asks_in_the_channels_of_the_work(
     assert again.out == f"D-{number} asks for the merge of {URL} once its checks have passed\n"
     job = await rt.read_model.job(number)
     assert (job.type, job.payload) == ("merge_pull_request", {"job": work.number})
-    assert (job.ticket_url, job.queue) == (URL, work.queue), "its workers know the forge"
+    assert (job.url, job.queue) == (URL, work.queue), "its workers know the forge"
     assert [target.channel for target in await rt.outbox.targets(number)] == ["log"]
     failed = await published(rt, make, {"problem": "not opened: 403 no"})
     refused = await cli("merge", failed.name)

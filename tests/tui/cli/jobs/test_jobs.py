@@ -146,7 +146,7 @@ async def test_json_has_the_columns_newest_first(cli: Cli, make: Factory) -> Non
     numbers = [await make.queued(title=f"n{n}") for n in range(3)]
     document = (await cli("jobs", "--json")).json
     assert [job["number"] for job in document] == numbers[::-1]
-    assert document[0].keys() >= {"id", "status", "ticket_title", "next_retry_at", "created_at"}
+    assert document[0].keys() >= {"id", "status", "title", "next_retry_at", "created_at"}
     assert document[0]["created_at"].endswith("+00:00")
 
 

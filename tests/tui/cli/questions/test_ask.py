@@ -54,7 +54,7 @@ async def test_the_answer_is_printed(cli: Cli, rt: Runtime) -> None:
             done = await asking
     assert (done.code, done.out) == (0, "no\n")
     job = await rt.read_model.job(number)
-    assert (job.type, job.ticket_title, job.status) == ("ask_people", "Deploy?", Status.COMPLETED)
+    assert (job.type, job.title, job.status) == ("ask_people", "Deploy?", Status.COMPLETED)
     continued = await cli("ask", "--continue", number, "--json")
     assert (continued.json["job"], continued.json["outcome"], continued.json["value"]) == (
         number,

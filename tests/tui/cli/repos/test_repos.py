@@ -168,7 +168,8 @@ async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: P
     for address in (repo, "https://github.com/Acme/pay", "git@github.com:acme/pay.git"):
         assert (await cli("submit", "--repo", address, "Tidy up")).code == 0
     named = (await cli("jobs", "--repo", "acme/pay", "--json")).json
-    assert [entry["repo_owner"] for entry in named] == ["acme"] * 4, "every URL has the same name"
+    owners = [entry["request"]["repo_owner"] for entry in named]
+    assert owners == ["acme"] * 4, "every URL has the same name"
     await cli("submit", "--repo", "https://gitlab.example/acme/pay", "Tidy up")
     for name, jobs in {"github.com/Acme/pay": 4, "gitlab.example/acme/pay": 1, "pay": 5}.items():
         assert len((await cli("jobs", "--repo", name, "--json")).json) == jobs, name

@@ -57,7 +57,7 @@ async def test_a_second_agent_needs_a_default_or_a_name(
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(agent="tidy"), owner)
     assert (await cli(*arguments)).out == "D-2 created\n"
     assert (await cli("submit", "Tidy up")).out == "D-3 created\n"
-    agents = [(await rt.read_model.job(number)).agent for number in (1, 2, 3)]
+    agents = [(await rt.read_model.job(number)).agent_request.agent for number in (1, 2, 3)]
     assert agents == ["coder", "tidy", None], "a repository's own agent comes first"
     assert "run_agent · agent of its repository · mode fix" in (await cli("show", "D-3")).out
 
@@ -79,15 +79,18 @@ async def test_a_request_creates_a_job_with_all_its_options(
     job = await rt.read_model.job(number)
     repo = {"source": str(tmp_path / "pay"), "ref": "main"}
     assert job.payload == {"rows": [1, 2], "repo": repo}
-    assert (job.type, job.agent, job.mode, job.queue) == (
+    assert (job.type, job.agent_request.agent, job.agent_request.mode, job.queue) == (
         "run_agent",
         "tidy",
         "investigate",
         "fast",
     )
-    assert (job.ticket_title, job.ticket_text, job.priority) == ("Pay", "Tidy it up", 7)
+    assert (job.title, job.agent_request.text, job.priority) == ("Pay", "Tidy it up", 7)
     assert (job.idempotency_key, job.subject_key) == ("k", "card-1")
-    assert (job.overrides, job.requested_skills) == ({"timeout": 3, "on_lost": "fail"}, ["python"])
+    assert (job.overrides, job.agent_request.skills) == (
+        {"timeout": 3, "on_lost": "fail"},
+        ["python"],
+    )
     assert (job.tags, job.max_attempts, job.max_retries) == (["a", "b"], 2, 0)
     assert (job.status, job.source, job.invoker_id) == (Status.SCHEDULED, "cli", "root")
     assert job.run_at is not None
@@ -162,7 +165,7 @@ async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> Non
         "submit", "--repo", PAY, "--json", "-", stdin=b"Tidy\x00 up\n\nwith \xff care\n"
     )
     job = await rt.read_model.job(done.json["number"])
-    assert (job.ticket_title, job.ticket_text) == ("Tidy� up", "Tidy� up\n\nwith � care\n")
+    assert (job.title, job.agent_request.text) == ("Tidy� up", "Tidy� up\n\nwith � care\n")
 
 
 async def test_a_batch_creates_a_job_for_each_line_and_can_be_repeated(
@@ -302,7 +305,7 @@ async def test_a_built_in_type_takes_its_payload_from_anywhere(
         arguments = ["--type", "http_request", "--payload", source, "--json"]
         submitted = await cli("submit", *arguments, stdin=text)
         job = await rt.read_model.job(submitted.json["number"])
-        assert (job.type, job.payload, job.agent) == ("http_request", PAYLOAD, None)
+        assert (job.type, job.payload, job.request) == ("http_request", PAYLOAD, None)
         assert (job.max_attempts, job.max_retries) == (5, 3)
 
 

@@ -55,7 +55,7 @@ async def test_parameters_are_options(
     assert result.code == 0, result
     job = await rt.read_model.job(int(result.out.split()[0].removeprefix("D-")))
     assert (job.type, job.payload, job.priority) == ("report:weekly", payload, 7)
-    assert job.ticket_title == f"Report of week {payload['week']}"
+    assert job.title == f"Report of week {payload['week']}"
 
 
 @cases(
@@ -100,7 +100,7 @@ async def test_a_first_word_that_is_no_type_is_text(cli: Cli, rt: Runtime) -> No
     result = await cli("submit", *line, "--unchecked", "--", "--week")
     assert result.code == 0, result
     job = await rt.read_model.job(1)
-    assert (job.type, job.ticket_text) == ("run_agent", "fix:it now --week")
+    assert (job.type, job.agent_request.text) == ("run_agent", "fix:it now --week")
 
 
 async def test_the_help_and_the_completion_know_the_parameters(cli: Cli) -> None:

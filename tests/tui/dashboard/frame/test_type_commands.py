@@ -27,7 +27,7 @@ async def test_a_type_is_run_from_its_form(rt: Runtime, owner: Actor) -> None:
         await seen.dialog("ParametersDialog")
         await seen.see("Run report:weekly", "week", "● eu")
         await seen.press("x", "enter")
-        await seen.see("week: must be a whole number, not 'x'")
+        await seen.see("▲ must be a whole number, not 'x'")
         await seen.press("backspace", "3", "tab", "right", "enter")
         await seen.wait_for_toast("D-1 created")
     job = await rt.read_model.job(1)

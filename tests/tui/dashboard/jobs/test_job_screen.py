@@ -110,6 +110,19 @@ async def test_every_tab_shows_its_data(
         await seen.see("D-2 · related", "queued", "retry of D-1", "waits  ")
 
 
+async def test_only_a_request_of_an_agent_has_a_diff(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    number = await make.queued(type="report:weekly", title="Report of week 31")
+    async with open_dashboard(rt, owner, size=(120, 30)) as seen:
+        await seen.job(f"D-{number}")
+        await seen.see("Report of week 31", "3:log  5:questions")
+        await seen.press("3")
+        await seen.see(f"D-{number} · log")
+        await seen.press("right")
+        await seen.see(f"D-{number} · questions")
+
+
 async def test_enter_opens_the_parents_children_and_group_of_a_job(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:

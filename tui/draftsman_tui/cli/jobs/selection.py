@@ -75,7 +75,7 @@ def confirm_selected(
             (
                 styled(job_name(job.number), "bold"),
                 status_text(job.status),
-                first_line(job.ticket_title or job.type, 60),
+                first_line(job.title, 60),
                 *(text(job) for text in columns.values()),
             )
             for job in matching

@@ -105,11 +105,8 @@ def _data(details: JobDetails) -> dict[str, Any]:
         "archives": details.archives,
         "deliveries": details.deliveries,
         "retry_chain": details.retry_chain,
-        "pull_request": details.family,
         "parents": parents_data(details.tree.parents),
         "group": None if group is None else group_data(group),
-        "sandbox": details.sandbox,
-        "works_without": details.works_without,
         "occurrence": details.occurrence,
         "unique_key": details.replacement.key,
         "replaces": details.replacement.replaces,
@@ -117,7 +114,13 @@ def _data(details: JobDetails) -> dict[str, Any]:
         "attention": [*details.attention.values()],
         "wait_reason": None if details.is_over else reason_data(details.wait_reason),
     }
-    data: dict[str, Any] = as_data(details.job) | as_data(belonging)
+    optional: dict[str, Any] = {
+        "pull_request": details.family,
+        "sandbox": details.sandbox,
+        "works_without": details.works_without,
+    }
+    present = {name: value for name, value in optional.items() if value is not None}
+    data: dict[str, Any] = as_data(details.job) | as_data(belonging) | as_data(present)
     return data
 
 
@@ -137,7 +140,7 @@ def job_lines(
     The question with the name `first` is before all others.
     """
     job = details.job
-    title = f"  {one_line(job.ticket_title or job.type)}  "
+    title = f"  {one_line(job.title)}  "
     yield line_text(name(job.name), title, status(details))
     hints = {question.name: answer_command(question) for question in details.open_questions}
     for section in _beginning_with(first, sections(details, reader)):

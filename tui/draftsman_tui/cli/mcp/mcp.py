@@ -256,7 +256,7 @@ class TeamTools:
         data: dict[str, Any] = {
             "job": job.name,
             "status": str(job.status),
-            "title": job.ticket_title,
+            "title": job.own_title,
         }
         data |= {"why": why.text, "error": job.last_error, "pull_request": job.pr_url}
         data["questions"] = [

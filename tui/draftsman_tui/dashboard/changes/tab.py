@@ -33,6 +33,7 @@ declare_tab(
         "Diff of a job.",
         diff,
         number_key="4",
+        of_request=True,
         count=lambda snapshot: sum(
             file.kind == "patch" and not is_empty_patch(file) for file in snapshot.details.artifacts
         ),

@@ -97,7 +97,7 @@ class JobsResource(Resource[JobSummary]):
     default_group = "attention"
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
         "attention": attention,
-        "repository": lambda row: row.repo_name or "",
+        "repository": lambda row: (row.request and row.request.repo_name) or "",
         "person": lambda row: row.invoker_id,
         "status": lambda row: cells.job_status(row.status).text,
     }
@@ -149,25 +149,21 @@ class JobsResource(Resource[JobSummary]):
         return "questions" if row.status in WAITING else "timeline", None
 
     def filter_fields(self, row: JobSummary) -> FilterFields:
-        texts = (
-            self.key(row),
-            row.ticket_title,
-            row.type,
-            row.agent,
-            row.repo_name,
-            row.last_error,
-        )
-        repo = f"{row.repo_owner}/{row.repo_name}" if row.repo_owner else row.repo_name or ""
+        asked = row.request
+        agent = (asked and asked.agent) or ""
+        repo = (asked and asked.repo) or ""
+        name = (asked and asked.repo_name) or ""
+        texts = (self.key(row), row.title, row.type, agent, name, row.last_error)
         return FilterFields(
             " ".join(filter(None, texts)),
             status=row.status,
             repo=repo,
             by=row.invoker_id,
-            agent=row.agent or "",
+            agent=agent,
             tags=tuple(name for tag in row.tags for name in (tag, tag.partition("=")[0])),
             at=row.created_at,
             source=row.source,
-            repo_host=row.repo_host or "",
+            repo_host=(asked and asked.repo_host) or "",
             second_status=PAUSED if row.job_paused else "",
         )
 

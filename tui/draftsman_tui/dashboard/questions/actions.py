@@ -142,7 +142,7 @@ async def open_dialog(
         clock=screen.refresher.clock,
         session=screen.session,
         holds=None if read_only else QuestionHolds(screen.rt, screen.actor, question),
-        read_ticket=partial(_ticket, screen, question.job),
+        read_request=partial(_request, screen, question.job),
     )
     if question.kind is QuestionKind.APPROVAL:
         dialog = ApprovalDialog(
@@ -193,7 +193,7 @@ async def _job_summary(screen: BaseScreen, question: Question) -> str:
     return "\n".join(filter(None, (" · ".join(facts), asking)))
 
 
-async def _ticket(screen: BaseScreen, number: int) -> str:
+async def _request(screen: BaseScreen, number: int) -> str:
     return request_text(await screen.rt.read_model.job(number))
 
 

@@ -74,7 +74,7 @@ class QuestionContext:
     dialog opened decides nothing."""
     holds: QuestionHolds | None = None
     """With holds, the question can be acknowledged, snoozed and delegated."""
-    read_ticket: Callable[[], Awaitable[str]] | None = None
+    read_request: Callable[[], Awaitable[str]] | None = None
     """Returns the job's request."""
 
 
@@ -95,8 +95,8 @@ class QuestionDialog(SubmitDialog[T]):
         Binding("alt+s", "snooze", "Snooze", show=False, priority=True),
         Binding("D", "delegate", "Delegate", show=False, id="delegate-it"),
         Binding("alt+g", "delegate", "Delegate", show=False, priority=True),
-        Binding("t", "ticket", "Ticket", show=False, id="question-ticket"),
-        Binding("alt+t", "ticket", "Ticket", show=False, priority=True),
+        Binding("t", "request", "Request", show=False, id="question-request"),
+        Binding("alt+t", "request", "Request", show=False, priority=True),
     ]
 
     def __init__(
@@ -271,12 +271,12 @@ class QuestionDialog(SubmitDialog[T]):
             self.show_notice(message)
 
     @work
-    async def action_ticket(self) -> None:
+    async def action_request(self) -> None:
         """Show the request of the job."""
-        if self.context.read_ticket is not None:
+        if self.context.read_request is not None:
             with self._errors_noticed():
-                text = await self.context.read_ticket()
-                self.app.push_screen(TextDialog(f"Ticket of D-{self.question.job}", text))
+                text = await self.context.read_request()
+                self.app.push_screen(TextDialog(f"Request of D-{self.question.job}", text))
 
     def action_skip(self) -> None:
         """Leave the question for later; in a review, the next follows."""
@@ -287,8 +287,8 @@ class QuestionDialog(SubmitDialog[T]):
     def hints(self, *keys: str) -> str:
         """Return the lines of keys, with those of a review."""
         first = [*keys]
-        if self.context.read_ticket is not None:
-            first.append(f"{self._key('t', 'alt+t')}: ticket")
+        if self.context.read_request is not None:
+            first.append(f"{self._key('t', 'alt+t')}: request")
         if not self.context.position:
             return "   ".join([*first, "esc: back"])
         skip = f"{self._key('s', 'ctrl+n')}: skip"

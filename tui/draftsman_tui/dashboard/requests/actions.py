@@ -59,7 +59,7 @@ async def run_described_type(screen: MainScreen, text: str) -> None:
     type: PublishedType = screen.chosen("type")
 
     async def do(parameters: dict[str, Any]) -> ActionResult[SubmittedJob]:
-        return await run_type(call_of(screen), type, parameters, typed=True)
+        return await run_type(call_of(screen), type, parameters)
 
     result = await screen.ask(ParametersDialog(f"Run {type.name}", type.inputs, do))
     if result is not None:

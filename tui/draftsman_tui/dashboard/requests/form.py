@@ -202,18 +202,20 @@ def from_job(job: Job) -> dict[str, str]:
     notify = overrides.pop("notify", "")
     source = repo.get("source") or ""
     path = repo.get("path")
+    asked = job.request
+    repo_name = asked and asked.repo
     typed = {
-        "text": job.ticket_text or "",
-        "repo": f"{job.repo}//{path}" if path and job.repo else source,
-        "agent": job.agent or "",
-        "mode": str(job.mode),
+        "text": (asked and asked.text) or "",
+        "repo": f"{repo_name}//{path}" if path and repo_name else source,
+        "agent": (asked and asked.agent) or "",
+        "mode": str(asked.mode) if asked else "",
         "title": _own_title(job),
         "ref": repo.get("ref") or "",
         "tags": " ".join(job.tags),
         "notify": notify,
         "priority": str(job.priority or ""),
         "run_timeout": f"{timeout:g}s" if isinstance(timeout, int | float) else "",
-        "skills": " ".join(job.requested_skills),
+        "skills": " ".join(asked.skills) if asked else "",
         "queue": "" if job.queue == "default" else job.queue,
         "overrides": " ".join(
             shlex.quote(f"{key}={json.dumps(value)}") for key, value in overrides.items()
@@ -256,5 +258,6 @@ def _merge(fields: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_title(job: Job) -> str:
-    title = job.ticket_title or ""
-    return "" if job.ticket_text and title == first_line(job.ticket_text) else title
+    title = job.own_title or ""
+    text = job.request and job.request.text
+    return "" if text and title == first_line(text) else title

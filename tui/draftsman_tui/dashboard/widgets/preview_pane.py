@@ -76,7 +76,7 @@ def job_items(snapshot: JobSnapshot | None, now: datetime, width: int) -> list[I
     if snapshot is None:
         return []
     job = snapshot.job
-    title = one_line(f"{job.name} · {job.ticket_title or job.type}")
+    title = one_line(f"{job.name} · {job.title}")
     rows = header.head(snapshot, now, width - 2)
     if snapshot.open is not None and not (snapshot.why and snapshot.why.paused):
         del rows[header.WHAT_NEXT]  # the question follows
@@ -90,7 +90,8 @@ def job_items(snapshot: JobSnapshot | None, now: datetime, width: int) -> list[I
         heading = "Question" if len(open_items) == 1 else "Questions"
         rows = [row for item in open_items for row in item.rows]
         items += section("question", heading, rows[:-1])  # the last is blank
-    request = list(lines(bounded(job.ticket_text or "", job), width)) if job.ticket_text else []
+    text = job.request and job.request.text
+    request = list(lines(bounded(text, job), width)) if text else []
     items += section("request", "Request", request[:REQUEST_ROWS])
     events = [row for item in timeline(snapshot, width, now)[-EVENTS:] for row in item.rows]
     return [*items, *section("events", "Newest events", [_shortened(row) for row in events])]

@@ -10,7 +10,7 @@ from draftsman.formats.times import in_zone
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
-from draftsman.jobs.job import TERMINAL, Job, Status
+from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Job, Status
 from draftsman.jobs.requests.uncommitted_changes import FIELD as CHANGES
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning
@@ -48,15 +48,15 @@ def status(details: JobDetails) -> LineSpan:
 def type_text(job: Job) -> str:
     """Return the type of a job, its agent and its mode: `run_agent · agent tidy · mode fix`.
 
-    Only jobs that run an agent have a mode. The first run of a job without an agent records that of
-    the repository.
+    The first run of a job without an agent records that of the repository.
     """
-    if not job.runs_agent:
+    asked = job.request
+    if asked is None:
         return job.type
-    agent = f" · agent {job.agent}" if job.agent else ""
-    if job.agent is None and job.status not in TERMINAL:
+    agent = f" · agent {asked.agent}" if asked.agent else ""
+    if asked.agent is None and job.type == AGENT_TYPE and job.status not in TERMINAL:
         agent = " · agent of its repository"
-    return f"{job.type}{agent} · mode {job.mode}"
+    return f"{job.type}{agent} · mode {asked.mode}"
 
 
 def _fact(label: str, text: object, meaning: Meaning | None = None) -> Fact:
@@ -96,7 +96,7 @@ def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     yield _fact("type", type_text(job))
     source = job.payload.get("repo")
     origin = source.get("source") if isinstance(source, dict) else None
-    if places := dict.fromkeys(filter(None, (job.repo, origin))):
+    if places := dict.fromkeys(filter(None, (job.request and job.request.repo, origin))):
         yield _fact("repo", " · ".join(places))
     if isinstance(changes := job.payload.get(CHANGES), dict):
         files = counted(changes.get("files", 0), "uncommitted file")
@@ -104,14 +104,14 @@ def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     yield Fact("requester", (f"{_requester(job)}, ", reader.ago(job.created_at)))
     key = f" · concurrency key {job.concurrency_key}" if job.concurrency_key else ""
     yield _fact("queue", f"{job.queue} · priority {job.priority} · key {job.idempotency_key}{key}")
-    if job.ticket_url:
-        yield Fact("ticket", (_link(job.ticket_url),))
+    if job.url:
+        yield Fact("link", (_link(job.url),))
     if job.template:
         yield _fact("template", f"{job.template}@{job.template_version}")
     if job.tags:
         yield _fact("tags", ", ".join(job.tags))
-    if job.requested_skills:
-        yield _fact("skills", ", ".join(job.requested_skills))
+    if job.request and job.request.skills:
+        yield _fact("skills", ", ".join(job.request.skills))
     if names := _attachment_names(job.payload):
         yield _fact("attached", ", ".join(names))
 

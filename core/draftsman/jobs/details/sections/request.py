@@ -31,7 +31,7 @@ def request(details: JobDetails, reader: Reader) -> Iterator[SectionText]:
 
 def request_parts(job: Job) -> Iterator[SectionText]:
     """Yield the text, and the payload without the repository, which is a fact."""
-    if text := (job.ticket_text or "").strip("\n"):
+    if job.request and (text := (job.request.text or "").strip("\n")):
         yield SectionText(text)
     payload = {key: value for key, value in job.payload.items() if key not in ("repo", CHANGES)}
     if job.overrides:

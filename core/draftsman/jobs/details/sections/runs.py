@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from draftsman.deliveries import result_text
+from draftsman.deliveries.documents.document import Command
+from draftsman.deliveries.documents.plain import print_plain
+from draftsman.deliveries.documents.shown_results import DETAILS, shown_result
 from draftsman.formats import times
 from draftsman.formats.amounts import format_size
 from draftsman.ids import run_name, worker_name
@@ -124,8 +127,10 @@ def result_parts(job: Job) -> Iterator[SectionText]:
     ]
     if summary := "\n".join(filter(None, texts)):
         yield SectionText(summary)
-    other_fields = result_text.unrendered_fields(values)
     command = f"draftsman show {job.name} --json"
+    if shown := shown_result(values, job.name, Command(command), DETAILS):
+        yield SectionText(print_plain(shown), shown)
+    other_fields = result_text.unrendered_fields(values)
     data = [f"data: {command} | jq .result.data"] if other_fields.pop("data", None) else []
     if lines := [*data, *fields(other_fields, command)]:
         yield SectionText("\n".join(lines))

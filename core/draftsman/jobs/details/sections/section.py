@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from draftsman.deliveries.documents.document import Document
 from draftsman.formats import times
 from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import Meaning, display_of
@@ -60,6 +61,8 @@ class SectionText:
     """A text of several lines with fixed columns."""
 
     text: str
+    document: Document = ()
+    """What the text was printed from, for a medium that prints more than text."""
 
 
 SectionPart = Fact | Entry | SectionText

@@ -74,7 +74,7 @@ def row(
         "priority": item.priority,
         "subject_key": item.subject_key,
         "concurrency_key": item.concurrency_key or _default_key(item, configured, repo_name),
-        "mode": item.mode,
+        "mode": item.mode if item.asks_agent else None,
         "source": actor.channel,
         "source_type": item.source_type,
         "external_event_id": item.external_event_id,

@@ -115,7 +115,7 @@ WITH clock AS MATERIALIZED (
     SELECT c.*, r.*
       FROM claimed c
      CROSS JOIN LATERAL (
-           SELECT id, invoker_id, repo_owner, repo_name, ticket_title, ticket_text, agent, retry_of,
+           SELECT id, invoker_id, repo_host, repo_owner, repo_name, ticket_title, ticket_text, agent, retry_of,
                   mode, source, payload, overrides, requested_skills, tags, created_at
              FROM draftsman.job_requests
             WHERE number = c.number
@@ -130,7 +130,7 @@ WITH clock AS MATERIALIZED (
 SELECT number, lease_token AS token, run_count AS run,
        CASE WHEN canceled THEN 'canceled' ELSE 'completed' END AS status, NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL, NULL
+       NULL, NULL, NULL, NULL
   FROM settled
  UNION ALL
 SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 END, status::text,
@@ -138,7 +138,7 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
        ticket_title, ticket_text, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
        id::text, mode::text, source::text, payload::text, overrides::text,
        array_to_json(requested_skills)::text, array_to_json(tags)::text,
-       to_jsonb(created_at) #>> '{}', place
+       to_jsonb(created_at) #>> '{}', repo_host, place
   FROM requested
 
 -- The jobs among which a claim for these queues and types chooses, in its order, but without those
@@ -194,7 +194,7 @@ WITH owned AS MATERIALIZED (
     SELECT c.*, r.*
       FROM started c
      CROSS JOIN LATERAL (
-           SELECT id, invoker_id, repo_owner, repo_name, ticket_title, ticket_text, agent, retry_of,
+           SELECT id, invoker_id, repo_host, repo_owner, repo_name, ticket_title, ticket_text, agent, retry_of,
                   mode, source, payload, overrides, requested_skills, tags, created_at
              FROM draftsman.job_requests
             WHERE number = c.number
@@ -208,7 +208,7 @@ SELECT number, lease_token AS token, run_count AS run, status::text, type, queue
        ticket_title, ticket_text, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
        id::text, mode::text, source::text, payload::text, overrides::text,
        array_to_json(requested_skills)::text, array_to_json(tags)::text,
-       to_jsonb(created_at) #>> '{}'
+       to_jsonb(created_at) #>> '{}', repo_host
   FROM requested
 
 -- Jobs that were claimed but never started go back without spending an attempt.

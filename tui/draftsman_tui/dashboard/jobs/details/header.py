@@ -43,11 +43,12 @@ def head(snapshot: JobSnapshot, now: datetime, width: int = 80) -> list[Row]:
 
 
 def _origin(job: Job, now: datetime) -> Iterator[Cell]:
-    if job.repo:
-        yield Cell(one_line(job.repo), "head")
-    yield Cell(one_line(f"agent {job.agent}" if job.agent else job.type))
-    if job.runs_agent:
-        yield Cell(str(job.mode))
+    asked = job.request
+    if asked and asked.repo:
+        yield Cell(one_line(asked.repo), "head")
+    yield Cell(one_line(f"agent {asked.agent}" if asked and asked.agent else job.type))
+    if asked:
+        yield Cell(str(asked.mode))
     invoker = job.invoker_display_name or job.invoker_id
     yield Cell(one_line(f"by {invoker} ({job.source}), {times.ago(job.created_at, now)}"))
 

@@ -12,4 +12,3 @@ modules.import_all("tab")
 JOB_TABS: Final[dict[str, JobTab]] = {
     tab.name: tab for tab in sorted(DECLARED, key=lambda tab: key_order(tab.number_key, tab.name))
 }
-NAMES: Final = tuple(JOB_TABS)

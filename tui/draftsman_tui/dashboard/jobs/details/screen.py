@@ -20,7 +20,7 @@ from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.jobs.details import row_layout
 from draftsman_tui.dashboard.jobs.details.header import head
-from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, NAMES
+from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.loader import JobLoader
 from draftsman_tui.dashboard.jobs.details.phases import chart, job_phases
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded, JobPatch, JobSnapshot
@@ -191,7 +191,8 @@ class JobScreen(BaseScreen):
 
     def switch_tab(self, by: int) -> None:
         """Show the next tab, or the previous for -1."""
-        self.show_tab(NAMES[(NAMES.index(self.tab) + by) % len(NAMES)])
+        names = [tab.name for tab in self._tabs()]
+        self.show_tab(names[(names.index(self.tab) + by) % len(names)])
 
     def search(self, text: str) -> None:
         """Show only the items that contain the text; in the log, go to a line with it."""
@@ -290,10 +291,16 @@ class JobScreen(BaseScreen):
 
     def _draw(self) -> None:
         self._show_title()
-        tabs = [_tab_label(tab, self.snapshot) for tab in JOB_TABS.values()]
+        tabs = [_tab_label(tab, self.snapshot) for tab in self._tabs()]
         self.query_one(Tabs).show(tabs, self.tab)
         self._draw_header()
         self._draw_tab()
+
+    def _tabs(self) -> list[JobTab]:
+        """Return the tabs that the job has, and that which is shown."""
+        has_all = self.snapshot is None or self.snapshot.job.request is not None
+        tabs = JOB_TABS.values()
+        return [tab for tab in tabs if has_all or not tab.of_request or tab.name == self.tab]
 
     def _draw_header(self) -> None:
         """Draw the header: a card with a bar on screens of enough rows."""
@@ -303,7 +310,7 @@ class JobScreen(BaseScreen):
         is_card = self.size.height >= CARD_ROWS
         header.set_class(is_card, "card")
         rows = [] if snapshot is None else head(snapshot, now, max(20, self.size.width - 6))
-        title = "" if snapshot is None else snapshot.job.ticket_title or snapshot.job.type
+        title = "" if snapshot is None else snapshot.job.title
         header.border_title = Text(one_line(title)) if is_card else None
         header.show(rows)
         self._draw_chart()
@@ -370,7 +377,7 @@ class JobScreen(BaseScreen):
         if self._match is not None:
             title.append(self._match)
         if job is not None and self.size.height < CARD_ROWS:
-            title.append(job.ticket_title or job.type)
+            title.append(job.title)
         self.query_one(Title).show(*title, read_only=self.read_only)
 
 

@@ -90,7 +90,7 @@ def bounded(text: str, job: Job) -> str:
 def request_text(job: Job) -> str:
     """Return the title, the text and the payload of a request."""
     texts = [part.text for part in request_parts(job)]
-    return bounded("\n\n".join([one_line(job.ticket_title or job.type), *texts]), job)
+    return bounded("\n\n".join([one_line(job.title), *texts]), job)
 
 
 def row_of(line: Line) -> Row:

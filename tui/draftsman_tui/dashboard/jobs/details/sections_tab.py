@@ -83,7 +83,7 @@ timeline: Final = _declare(
     has_chart=True,
 )
 _declare(
-    "ticket",
+    "request",
     "Facts and request of a job.",
     ("facts", "request", "joined", "attachments", "messages"),
     "has no request",

@@ -37,6 +37,8 @@ class JobTab:
     """Number of items; a tab without items is dimmed."""
     shows_count: bool = False
     """Whether the tab bar shows the number."""
+    of_request: bool = False
+    """Whether only requests of agents have it."""
     needs_attention: Callable[[JobSnapshot], bool] = lambda snapshot: False
     """Whether it is highlighted."""
 

@@ -1,0 +1,86 @@
+"""The forms of templates and described job types, and the requests that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from draftsman.errors import NotFound, UsageError
+from draftsman.job_types.published.service import PublishedTypes
+from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.requests.service.request_checks import RequestChecks
+from draftsman.schedules.job_form import JobForm, of_type
+from draftsman.schedules.service.templates import Templates, removed_template
+from draftsman.schedules.template import Template
+
+
+class JobForms:
+    """The forms that there are, and the requests that they make."""
+
+    def __init__(
+        self, *, templates: Templates, published: PublishedTypes, checks: RequestChecks
+    ) -> None:
+        self._templates = templates
+        self._published = published
+        self._checks = checks
+
+    async def all(self) -> list[JobForm]:
+        """Return the forms of templates and described types, by name."""
+        forms = [
+            await self.of_template(template)
+            for template in await self._templates.all()
+            if template.definition is not None
+        ]
+        return [*forms, *map(of_type, await self._published.all())]
+
+    async def find(self, name: str) -> JobForm:
+        """Return the form of a name: `bump`, `bump@3`, `template/bump`, `type/report:weekly`.
+
+        Raises NotFound, and UsageError for a name that is both a template and a type.
+        """
+        kind, _, rest = name.rpartition("/")
+        if kind not in ("", "template", "type"):
+            raise UsageError(f"{name[:80]!r}: write NAME, template/NAME or type/NAME")
+        base = rest.partition("@")[0]
+        types = {} if kind == "template" else await self._published.of([base])
+        if kind == "type":
+            return of_type(types.get(base) or await self._published.get(base))
+        is_type = base in types and "@" not in rest
+        try:
+            template = await self._templates.get(rest)
+        except NotFound:
+            if is_type:
+                return of_type(types[base])
+            raise
+        if is_type:
+            raise UsageError(
+                f"{base} is a template and a job type: write template/{base} or type/{base}"
+            )
+        return await self.of_template(template)
+
+    async def of_template(self, template: Template) -> JobForm:
+        """Return the form of a template; raises NotFound for one that was removed."""
+        if template.definition is None:
+            raise removed_template(template.name)
+        return JobForm(template, template.definition.inputs)
+
+    async def request(
+        self,
+        form: JobForm,
+        values: Mapping[str, Any],
+        *,
+        event: str | None = None,
+        notify: Sequence[str] = (),
+        typed: bool = False,
+    ) -> Invocation:
+        """Return the checked request that a form makes with these values.
+
+        An `event` of a channel submits a single job. With `typed`, values are texts that a person
+        typed. Raises NotFound, UsageError.
+        """
+        if isinstance(form.of, Template):
+            name = f"{form.of.name}@{form.of.version}"
+            return await self._templates.request(
+                name, values, event=event, notify=notify, typed=typed
+            )
+        return await self._checks.of_type(form.of, values, event=event, notify=notify, typed=typed)
