@@ -13,7 +13,9 @@ from tests.bots.slack.listeners.test_templates import block
 from tests.docs.test_own_jobs import BLOCKS
 
 
-@pytest.mark.slow(fast="test_the_form_of_a_type_submits_its_job")
+@pytest.mark.slow(
+    fast="tests/bots/slack/listeners/test_job_types.py::test_the_form_of_a_type_submits_its_job"
+)
 async def test_a_type_of_the_page_is_started_and_answered_in_slack(
     installation: Installation, every: int
 ) -> None:

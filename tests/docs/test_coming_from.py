@@ -15,7 +15,7 @@ import pytest
 from draftsman import BlockingRunContext, job
 from draftsman.job_types import declaration
 from draftsman.job_types.declaration import JobType
-from draftsman.job_types.submission import RequestOptions, SubmitOptions, SubmittedJobOf
+from draftsman.job_types.submission import SubmitOptions, SubmittedJobOf
 from draftsman.testing import WorkerApp
 from tests.docs.pages import DOCS
 
@@ -96,7 +96,6 @@ def test_each_library_has_each_task_in_no_fewer_lines_than_draftsman() -> None:
 def test_the_table_has_arguments_and_methods_of_ours(library: str) -> None:
     arguments = {*inspect.signature(job).parameters, *SubmitOptions.__annotations__}
     arguments |= {
-        *RequestOptions.__annotations__,
         *inspect.signature(SubmittedJobOf.result).parameters,
     }
     for _, ours in table(library):
