@@ -189,6 +189,10 @@ class InvalidParameters(UsageError):
         self.problems = problems
 
 
+class AmbiguousName(UsageError):
+    """A name of both a template and a job type."""
+
+
 class ConfigError(UsageError):
     """The configuration has a wrong key or value."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -108,9 +108,16 @@ def handlers_of(
     return {name: declared.handler(processes) for name, declared in types.items()}
 
 
-def descriptions_of(types: Mapping[str, JobType[Any, Any]]) -> list[TypeDescription]:
+def descriptions_of(
+    types: Mapping[str, JobType[Any, Any]], app: AppPlace | None = None
+) -> list[TypeDescription]:
     """Return what a worker publishes of the types, each once."""
-    return [declared.description for name, declared in types.items() if name == declared.name]
+    module = "" if app is None else app.module
+    return [
+        replace(declared.description, app=module)
+        for name, declared in types.items()
+        if name == declared.name
+    ]
 
 
 def with_limits(settings: Settings, types: Mapping[str, JobType[Any, Any]]) -> Settings:
