@@ -11,6 +11,7 @@ from tests.servers.installations import MAJORS
 
 MEASURES = [scenario.name for scenario in scenarios(0, None)]
 DEFAULT = [scenario.name for scenario in scenarios(0, None) if not scenario.extra]
+FUNCTIONS = {scenario.name for scenario in scenarios(0, None) if scenario.function}
 ROUNDS = 3
 JOBS = 10_000
 FIXED = ("peers", "only", "servers", "jobs")
@@ -36,6 +37,8 @@ def arguments(description: str | None) -> argparse.Namespace:
     given.peers = _names(parser, "--peers", given.peers, install.PEERS)
     given.servers = [int(text) for text in _names(parser, "--servers", given.servers, MAJORS)]
     given.only = _names(parser, "--only", given.only, MEASURES, DEFAULT)
+    if not set(given.only) & FUNCTIONS:
+        given.peers = [name for name in given.peers if name not in install.CELERY]
     if given.rounds < 1 or given.jobs < 1000 or given.history < 1 or given.waiting < 1:
         parser.error("--rounds, --history and --waiting are 1 or more, --jobs 1000 or more")
     return given

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +21,8 @@ PACKAGES = HERE / "node" / "package.json"
 PYTHON = ("pgqueuer", "procrastinate", "chancy", "absurd", "awa", "dbos")
 OBAN = ("oban",)
 NODE = ("graphile", "pgboss")
-PEERS = (*PYTHON, *OBAN, *NODE)
+CELERY = ("celery",)
+PEERS = (*PYTHON, *OBAN, *NODE, *CELERY)
 OBAN_PYTHON = (3, 12)
 """Oldest Python that oban supports; draftsman also supports older versions."""
 NEWER = ("python3.14", "python3.13", "python3.12")
@@ -42,7 +45,7 @@ def programs(names: list[str]) -> tuple[dict[str, Program], dict[str, str]]:
     """Install the requirements of these peers; return programs, and the errors of failed peers."""
     installed: dict[str, Program] = {}
     missing: dict[str, str] = {}
-    for known, install in ((PYTHON, _python), (OBAN, _oban), (NODE, _node)):
+    for known, install in ((PYTHON, _python), (OBAN, _oban), (NODE, _node), (CELERY, _celery)):
         if selected := [name for name in names if name in known]:
             try:
                 installed |= dict.fromkeys(selected, install())
@@ -73,6 +76,21 @@ def _oban() -> Program:
 def _environment(folder: Path, lock: Path, interpreter: str) -> Program:
     python = python_of(folder, lock, interpreter)
     return Program((str(python), "-m", "bench.peers.child"))
+
+
+def _celery() -> Program:
+    """Start a Redis without persistence, until this process ends."""
+    server = shutil.which("redis-server")
+    if server is None:
+        raise FileNotFoundError("there is no redis-server on the PATH")
+    program = _python()
+    folder = Path(tempfile.mkdtemp(prefix="bench-redis-"))
+    options = ("--port", "0", "--unixsocket", str(folder / "redis"), "--save", "")
+    redis = subprocess.Popen([server, *options], cwd=folder, stdout=subprocess.DEVNULL)
+    atexit.register(shutil.rmtree, folder)
+    atexit.register(redis.wait)
+    atexit.register(redis.terminate)
+    return Program(program.command, {"BENCH_REDIS": f"redis+socket://{folder}/redis"})
 
 
 def _node() -> Program:

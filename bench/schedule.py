@@ -18,6 +18,7 @@ from bench import (
     commands,
     dashboard,
     floor,
+    functions,
     limits,
     measure,
     pgbench,
@@ -60,6 +61,14 @@ class Scenario:
     """Whether it is also measured on the servers with default settings, peers excepted."""
     fresh: bool = False
     """Whether it is not measured over a history."""
+    function: str = ""
+    """Where a function runs; only the queues that run it there are measured."""
+
+    def is_for(self, side: Contestant) -> bool:
+        """Return whether a queue is measured."""
+        if self.function:
+            return self.function in side.about.get("functions", ())
+        return side.ours or not (self.alone or side.about.get("keeps_nothing"))
 
 
 def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
@@ -101,6 +110,18 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
                 ("persons10", "default", jobs // 2),
                 ("persons100", "fast", jobs),
             )
+        ),
+        *(
+            Scenario(
+                f"{function}10",
+                partial(functions.drain, function=function),
+                "default",
+                max(200, jobs // share),
+                extra=True,
+                fresh=True,
+                function=function,
+            )
+            for function, share in functions.SHARES.items()
         ),
         Scenario(
             "held", volumes.held, "default", jobs, same=True, alone=True, once=True, fresh=True
@@ -214,7 +235,8 @@ class BenchRun:
         async with AsyncExitStack() as stack:
             if self.past is not None:
                 for side in self.sides:
-                    await self._seed(side, self.past, stack)
+                    if not side.about.get("keeps_nothing"):
+                        await self._seed(side, self.past, stack)
             for number in range(1, rounds + 1):
                 for scenario in selected:
                     if scenario.once and number > 1:
@@ -236,7 +258,7 @@ class BenchRun:
 
     async def _turn(self, label: str, scenario: Scenario, first: bool) -> None:
         """Measure every queue once; with a history, the peers only in the first round."""
-        for side in self.sides if not scenario.alone else self.sides[:1]:
+        for side in filter(scenario.is_for, self.sides):
             if scenario.measure is not None:
                 await self._once(label, scenario, side)
             hosts = self.hosts if side.ours and scenario.hosts else ()

@@ -20,13 +20,14 @@ CREATE TABLE draftsman.job_types (
     limits        jsonb NOT NULL CHECK (jsonb_typeof(limits) = 'object'),
     aliases       text[] NOT NULL,
     schedules     json NOT NULL DEFAULT '[]' CHECK (json_typeof(schedules) = 'array'),
+    app           text NOT NULL DEFAULT '',
     published_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     served_at     timestamptz NOT NULL DEFAULT draftsman.now(),
     PRIMARY KEY (name, version)
 );
 
 COMMENT ON TABLE draftsman.job_types IS
-    'Descriptions of job types, which workers publish. Only `served_at` changes.';
+    'Descriptions of job types, which workers publish. Only `served_at` and `app` change.';
 COMMENT ON COLUMN draftsman.job_types.name IS 'the job type';
 COMMENT ON COLUMN draftsman.job_types.version IS 'SHA-256 of the description';
 COMMENT ON COLUMN draftsman.job_types.place IS 'the module and the function: `company.jobs:weekly`';
@@ -43,6 +44,8 @@ COMMENT ON COLUMN draftsman.job_types.limits IS 'the limits that the code sets';
 COMMENT ON COLUMN draftsman.job_types.aliases IS 'former names, whose jobs it runs';
 COMMENT ON COLUMN draftsman.job_types.schedules IS
     'the schedules that it declares: `name`, `rule`, `zone` and `payload` of each';
+COMMENT ON COLUMN draftsman.job_types.app IS
+    'the app whose worker served it last: a module; empty: a worker without an app';
 COMMENT ON COLUMN draftsman.job_types.published_at IS 'when a worker published it first';
 COMMENT ON COLUMN draftsman.job_types.served_at IS 'when a worker that serves it started last';
 

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
 
+from bench import declared_types
 from bench.peers.peer import About, Probe
 from draftsman.database import migrate
 from draftsman.handlers.context import RunContext
@@ -26,6 +27,7 @@ class Queue:
         distribution="draftsman",
         default={"slots": 10},
         fast={"slots": 100},
+        functions=("loop", "thread", "process"),
         unfinished="SELECT EXISTS (SELECT FROM draftsman.jobs"
         " WHERE status IN ('queued', 'claimed', 'running', 'resumed'))",
     )
@@ -69,8 +71,14 @@ class Queue:
             await ctx.ask("pick", "Which one?", choices=["red", "blue"])
             return Done({})
 
-        async with self.opening as runtime:
-            crew = runtime.worker_process({"noop": noop, "ask": ask}, slots=self.settings["slots"])
+        handlers = {"noop": noop, "ask": ask}
+        async with AsyncExitStack() as stack:
+            if function := self.settings.get("function"):
+                handlers |= await stack.enter_async_context(
+                    declared_types.handlers(function, probe)
+                )
+            runtime = await stack.enter_async_context(self.opening)
+            crew = runtime.worker_process(handlers, slots=self.settings["slots"])
             running = asyncio.create_task(crew.run())
             try:
                 await asyncio.shield(running)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -31,6 +32,10 @@ class About:
     """Copies of a finished job; empty: it keeps no such rows."""
     waiting: Copies = field(default_factory=list)
     """Copies of a job that is due much later; empty: it cannot be copied in SQL."""
+    functions: tuple[str, ...] = ()
+    """Where it runs a function, if that is compared: in the `loop`, a `thread`, a `process`."""
+    keeps_nothing: bool = False
+    """Whether it has no rows, so that only its runs of functions are compared."""
     share: tuple[float, float] = (1.0, 1.0)
     """Share of the jobs of a drain with default and fast settings, to limit the time."""
 
@@ -64,12 +69,13 @@ class Probe:
     def __init__(self, target: int) -> None:
         """Create a probe that reports after `target` starts, or each start if it is 0."""
         self.target = target
+        self._counter = itertools.count(1)  # threads never get the same number
         self.count = 0
         self.cpu = 0.0
 
     def hit(self, number: int) -> None:
-        """Count the start of a job."""
-        self.count += 1
+        """Count the start of a job, in any thread."""
+        self.count = next(self._counter)
         if self.target == 0:
             emit(event="start", number=number, at=time.monotonic_ns())
             return

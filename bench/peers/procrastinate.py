@@ -31,14 +31,17 @@ class Queue:
                 {"id": f"{2 * SEEDED} + g", "scheduled_at": "now() + interval '1 year'"},
             )
         ],
+        functions=("loop", "thread"),
         share=(0.2, 0.2),
     )
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
+        function = settings.pop("function", "loop")
         self.settings = settings
         slots = settings["concurrency"]
         self.app = App(connector=PsycopgConnector(conninfo=url, min_size=1, max_size=slots + 2))
-        self.noop = self.app.task(self._noop, name="noop", queue=QUEUE)
+        work = self._noop if function == "loop" else self._blocking_noop
+        self.noop = self.app.task(work, name="noop", queue=QUEUE)
 
     async def prepare(self) -> None:
         async with self.app.open_async():
@@ -61,4 +64,7 @@ class Queue:
             )
 
     async def _noop(self, i: int) -> None:
+        self.probe.hit(i)
+
+    def _blocking_noop(self, i: int) -> None:
         self.probe.hit(i)

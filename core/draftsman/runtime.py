@@ -285,6 +285,7 @@ class Runtime:
             policy=self.policy,
             settings=self.settings,
             checks=self.request_checks,
+            published=self.published_types,
         )
 
     @cached_property

@@ -68,7 +68,7 @@ async def run_worker(
                 queues=queues,
                 slots=slots,
                 leader=leader,
-                described=descriptions_of(types),
+                described=descriptions_of(types, app),
             )
             health.process = process
             health.read_metrics = (

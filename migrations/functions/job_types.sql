@@ -8,7 +8,7 @@ SET LOCAL check_function_bodies = off;
 
 CREATE OR REPLACE TRIGGER job_types_immutable BEFORE UPDATE ON draftsman.job_types
     FOR EACH ROW
-    WHEN (to_jsonb(OLD) - 'served_at' <> to_jsonb(NEW) - 'served_at')
+    WHEN (to_jsonb(OLD) - '{served_at,app}'::text[] <> to_jsonb(NEW) - '{served_at,app}'::text[])
     EXECUTE FUNCTION draftsman.refuse_change('job_types.description_immutable');
 CREATE OR REPLACE TRIGGER job_types_kept BEFORE DELETE ON draftsman.job_types
     FOR EACH ROW
@@ -17,5 +17,5 @@ CREATE OR REPLACE TRIGGER job_types_kept BEFORE DELETE ON draftsman.job_types
 -- Privileges --------------------------------------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION draftsman.grant_job_types() RETURNS void LANGUAGE sql AS $$
-    SELECT draftsman.grant_to('worker', 'INSERT, UPDATE (served_at) ON draftsman.job_types');
+    SELECT draftsman.grant_to('worker', 'INSERT, UPDATE (served_at, app) ON draftsman.job_types');
 $$;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -11,16 +12,11 @@ from typing import Any, Final
 
 import pytest
 
+from draftsman import BlockingRunContext, job
 from draftsman.job_types import declaration
-from draftsman.job_types.app import handlers_of
-from draftsman.runtime import Runtime
-from draftsman_testing.factories import Factory
-from tests.core.worker.workers import (
-    running_worker,
-    runtime_with,
-    wait_for_end,
-    wait_for_question,
-)
+from draftsman.job_types.declaration import JobType
+from draftsman.job_types.submission import SubmitOptions, SubmittedJobOf
+from draftsman.testing import WorkerApp
 from tests.docs.pages import DOCS
 
 PAGE: Final = (DOCS / "coming-from.md").read_text(encoding="utf-8")
@@ -32,7 +28,24 @@ TASKS: Final = (
     "fan out and collect",
     "wait for a person",
 )
-IMPORTS: Final = "from draftsman import BlockingRunContext, Every, job\n"
+READER: Final = """
+from draftsman import BlockingRunContext, Every, job
+
+sent = []
+send, fetch = sent.append, str
+
+
+def charge(invoice):
+    sent.append(invoice if sent else "failed")
+    if sent == ["failed"]:
+        raise ConnectionError
+
+
+def write_report(): ...
+
+
+"""
+"""What the examples call of the reader's own programs."""
 
 
 def examples(library: str) -> dict[str, str]:
@@ -42,20 +55,28 @@ def examples(library: str) -> dict[str, str]:
     return dict(blocks)
 
 
+def table(library: str) -> list[tuple[str, str]]:
+    """Return the rows of the table of a library: theirs, and ours."""
+    section = PAGE.split(f"\n## {library}\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (.+) \| (.+) \|$", section, re.MULTILINE)
+    assert rows[0] == (library, "draftsman")
+    return rows[1:]
+
+
 def lines(code: str) -> int:
     """Return the number of lines with code."""
     return sum(bool(line.strip()) for line in code.splitlines())
 
 
 @pytest.fixture
-def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Import our examples, without the submission, as a module with the functions they call."""
+def company(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draftsman_worker: WorkerApp
+) -> Iterator[Any]:
+    """Import our examples as a module with the functions they call; the first payment fails."""
     monkeypatch.setattr(declaration, "declared_types", {})
     monkeypatch.syspath_prepend(str(tmp_path))
     code = "\n".join(examples("draftsman").values())
-    code = "\n".join(line for line in code.splitlines() if "with_options" not in line)
-    stand_ins = "sent = []\nsend = charge = sent.append\nfetch = str\n\ndef write_report(): ...\n"
-    (tmp_path / "coming.py").write_text(f"{IMPORTS}{stand_ins}{code}\n", encoding="utf-8")
+    (tmp_path / "coming.py").write_text(f"{READER}{code}\n", encoding="utf-8")
     yield __import__("coming")
     del sys.modules["coming"]
 
@@ -71,28 +92,39 @@ def test_each_library_has_each_task_in_no_fewer_lines_than_draftsman() -> None:
             assert lines(ours[task]) <= lines(code), (library, task)
 
 
-async def test_our_examples_run(rt: Runtime, make: Factory, company: Any) -> None:
-    payloads: dict[str, dict[str, Any]] = {
-        "mail:welcome": {"address": "anna@example.org"},
-        "invoice:pay": {"invoice": 17},
-        "report:daily": {},
-        "page:total": {"urls": ["a", "bb"]},
-        "order:ship": {"order": 7},
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_table_has_arguments_and_methods_of_ours(library: str) -> None:
+    arguments = {*inspect.signature(job).parameters, *SubmitOptions.__annotations__}
+    arguments |= {
+        *inspect.signature(SubmittedJobOf.result).parameters,
     }
-    handlers = handlers_of(declaration.declared_types, {})
-    jobs = {
-        name: await make.queued(type=name, queue="default", payload=payload)
-        for name, payload in payloads.items()
-    }
-    async with running_worker(runtime_with(rt), handlers, slots=8, leader=True):
-        await wait_for_question(rt, jobs["order:ship"])
-        await make.answer(jobs["order:ship"], "yes")
-        results = {name: (await wait_for_end(rt, number)).result for name, number in jobs.items()}
-    assert results == {
-        "mail:welcome": {},
-        "invoice:pay": {},
-        "report:daily": {},
-        "page:total": {"value": 3},
-        "order:ship": {"value": True},
-    }
-    assert sorted(map(str, company.sent)) == ["17", "anna@example.org"]
+    for _, ours in table(library):
+        for code in re.findall(r"`([^`]+)`", ours):
+            for argument in re.findall(r"(\w+)=", code):
+                assert argument in arguments, code
+            for method in re.findall(r"ctx\.(\w+)", code):
+                assert hasattr(BlockingRunContext, method), code
+            if re.fullmatch(r"\w\w+", code):
+                known = (job, JobType, BlockingRunContext, SubmittedJobOf)
+                assert (
+                    code in arguments
+                    or any(hasattr(each, code) for each in known)
+                    or (code in {"misfire", "overlap", "draftsman"})
+                ), code
+
+
+def test_our_examples_run(draftsman_worker: WorkerApp, company: Any) -> None:
+    draftsman_worker.answers["go"] = "yes"
+    paid = company.pay.submit(17)
+    total = company.total.submit(["a", "bb"])
+    shipped = company.ship.submit(order=7)
+    assert shipped.result() is True
+    assert (total.result(), paid.result()) == (3, None)
+    assert company.sent == ["failed", 17]
+    draftsman_worker.advance(3601)
+    draftsman_worker.drain()
+    assert company.sent[2:] == ["anna@example.org"]
+    assert draftsman_worker.submitted("report:daily") == []
+    draftsman_worker.advance(86_400)
+    draftsman_worker.drain()
+    assert draftsman_worker.submitted("report:daily") == [{}]

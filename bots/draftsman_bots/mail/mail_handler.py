@@ -108,9 +108,8 @@ class MailHandler:
         """Submit the job of a template, with the parameters that it has."""
         values = {"subject": mail.subject, "text": text, "sender": mail.sender}
         try:
-            definition = (await self._rt.templates.get(template)).definition
-            names = definition.inputs.properties if definition else ()
-            params = {name: value for name, value in values.items() if name in names}
+            inputs = await self._rt.templates.inputs(await self._rt.templates.get(template))
+            params = {name: value for name, value in values.items() if name in inputs.properties}
             request = await self._rt.templates.request(
                 template, params, event=mail.key, notify=(f"{NAME}:{mail.sender}",)
             )

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.errors import ConfigError, Failure, NotFound, UsageError
+from draftsman.errors import AmbiguousName, ConfigError, Failure, NotFound, UsageError
 from draftsman.formats.times import span
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
@@ -236,13 +236,13 @@ async def _digest_card(context: BotContext, board: BoardConfig) -> list[Check]:
 
 
 async def _templates(context: BotContext, board: BoardConfig) -> AsyncIterator[Check]:
-    """Yield labels whose template was removed."""
+    """Yield labels without their template or type, or with a name that both have."""
     for rule in board.labels.values():
         if rule.template is None:
             continue
         try:
-            await context.rt.templates.get(rule.template)
-        except NotFound as error:
+            await context.rt.job_forms.find(rule.template)
+        except (AmbiguousName, NotFound) as error:
             text = f"board {board.name}: label {rule.name!r}: {error.reason}"
             yield Check("fail", text, f"draftsman boards unbind {board.board_id} {rule.name!r}")
 

@@ -21,31 +21,35 @@ from draftsman.text import first_line
 _PLAIN: Final = (str, int, float, Decimal, date, timedelta, UUID, Enum, bytes)
 """Values that are the content of an effect; two equal objects of other types may differ."""
 _SHOWN: Final = 300
+_EFFECTS: Final = {"step": "gets the recorded result", "spawn": "gets the job of the first request"}
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedContent:
-    """A question or step with the key of an earlier one, and another content."""
+    """A question, step or spawned job with the key of an earlier one, and another content."""
 
     what: str
-    """`question`, `approval` or `step`."""
+    """`question`, `approval`, `step` or `spawn`."""
     key: str
     before: str
     now: str
+    digest: str | None = None
+    """The digest of the content now, if its text does not have all of it."""
 
     @property
     def payload(self) -> dict[str, Any]:
         """The payload of its event."""
-        return {"what": self.what, "key": self.key, "before": self.before, "now": self.now}
+        payload = {"what": self.what, "key": self.key, "before": self.before, "now": self.now}
+        return payload if self.digest is None else payload | {"digest": self.digest}
 
     def __str__(self) -> str:
-        effect = "gets the recorded result" if self.what == "step" else "is asked again"
+        effect = _EFFECTS.get(self.what, "is asked again")
         return f"{self.what} {self.key!r} came again with another content, and {effect}{self._both}"
 
     def refusal(self) -> UsageError:
         """Return the error of the third content in a row."""
-        if self.what == "step":
-            remedy = "give each step a key of its own, such as the key and what it works on"
+        if self.what in _EFFECTS:
+            remedy = f"give each {self.what} a key of its own, such as the key and what it works on"
         else:
             remedy = (
                 "keep what changes, such as a time, out of it (ctx.now() is the same in each run),"

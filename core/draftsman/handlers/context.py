@@ -289,13 +289,14 @@ class RunContext:
         """Submit a job, once for this key in all runs of this job; return its number.
 
         `fields` are those of a request, such as `payload`, `text` or `queue`. A whole request, as
-        of a declared type, may stand for the type: `spawn("a", count.request(text="a"))`. Raises
-        UsageError.
+        of a declared type, may stand for the type: `spawn("a", count.request(text="a"))`. Another
+        request with the key gets the same job, with a warning, and is then refused, as the content
+        of a question. Raises UsageError.
         """
         request = {"type": type} if isinstance(type, str) else type
         fields = {**request, **fields}
         name = fields.pop("type")
-        return await self._run.wait(self._services.workflows.spawn, self.job, key, name, fields)
+        return await self._run.spawn(key, name, fields)
 
     async def gather(
         self, jobs: Sequence[int], *, on_failure: Literal["raise", "return"] = "raise"

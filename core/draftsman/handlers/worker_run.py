@@ -51,6 +51,7 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
 from draftsman.settings.workers import WorkerSettings
+from draftsman.workflows.service.workflows import OtherSpawn
 
 # Retries of database calls by a run during an outage, a lock or a conflict of the database.
 
@@ -302,6 +303,24 @@ class WorkerRun:
         contents.append((content, self._progress))
         await self._warn(change)
 
+    async def spawn(self, key: str, type: str, fields: dict[str, Any]) -> int:
+        """Submit a job once for this key, as `RunContext.spawn` does."""
+        try:
+            return await self.wait(self.services.workflows.spawn, self.job, key, type, fields)
+        except OtherSpawn as other:
+            earlier = await self.wait(self.services.workflows.spawn_change, self.job, key)
+            if earlier is None or earlier.digest != other.digest:
+                before = other.before if earlier is None else earlier.content
+                change = ChangedContent("spawn", key, before, other.now, other.digest)
+                await self._note_change(change, None if earlier is None else earlier.run - 1)
+            return other.number
+
+    async def _note_change(self, change: ChangedContent, unless_after: int | None) -> None:
+        """Warn of another content; refuse it without progress after a run that had another, too."""
+        if unless_after is not None and not await self._has_progress(after=unless_after):
+            raise change.refusal()
+        await self._warn(change)
+
     async def _warn(self, change: ChangedContent) -> None:
         self.log_line(f"warning: {change}")
         await self.event("content_changed", change.payload, Owner.WORKER)
@@ -459,9 +478,7 @@ class WorkerRun:
         if not (earlier := earlier_questions(item, questions)):
             return
         change = changed_question(item, earlier[0])
-        if len(earlier) > 1 and not await self._has_progress(after=earlier[1].run):
-            raise change.refusal()
-        await self._warn(change)
+        await self._note_change(change, earlier[1].run if len(earlier) > 1 else None)
 
     async def _has_progress(self, after: int) -> bool:
         """Return whether runs after this one finished a step or saved a checkpoint."""

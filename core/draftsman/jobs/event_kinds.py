@@ -103,8 +103,8 @@ EVENTS: Final[dict[str, EventDescription]] = {
     ),
     # questions
     "content_changed": EventDescription(
-        "a question or step came again with its key and another content",
-        "`question`, `approval` or `step`, its key, the content before and now",
+        "a question, step or spawned job came again with its key and another content",
+        "`question`, `approval`, `step` or `spawn`, its key, the content before and now",
         EventWriter.RUN,
     ),
     "answer_received": EventDescription(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
@@ -12,6 +12,7 @@ from draftsman.errors import UsageError
 
 MAX_REFERENCES: Final = 10
 """Local references that are followed."""
+_DEFINITIONS: Final = ("$defs", "definitions")
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -42,6 +43,30 @@ class ParameterSchema:
             for name, schema in self.properties.items()
             if "default" in schema
         }
+
+    def without(self, names: Collection[str]) -> ParameterSchema:
+        """Return the other parameters alone."""
+        properties = self.schema.get("properties", {})
+        required = self.schema.get("required", [])
+        return ParameterSchema(
+            {
+                **{key: self.schema[key] for key in _DEFINITIONS if key in self.schema},
+                "properties": {key: properties[key] for key in properties if key not in names},
+                "required": [name for name in required if name not in names],
+            }
+        )
+
+    def beside(self, others: ParameterSchema) -> ParameterSchema:
+        """Return these parameters and the others, of which these replace those of their names."""
+        if not others.properties:
+            return self
+        merged: dict[str, Any] = {
+            key: {**others.schema.get(key, {}), **self.schema.get(key, {})}
+            for key in ("properties", *_DEFINITIONS)
+        }
+        required = [*self.schema.get("required", []), *others.schema.get("required", [])]
+        merged["required"] = list(dict.fromkeys(required))
+        return ParameterSchema({**self.schema, **merged})
 
     def check_names(self, params: Mapping[str, Any]) -> None:
         """Raise UsageError for a name that is no parameter. The schema checks the values."""

@@ -104,6 +104,12 @@ class TemplateDefinition(BaseModel):
         """The parameters."""
         return ParameterSchema(self.parameters)
 
+    @property
+    def fixed(self) -> set[str]:
+        """The keys of the payload, and the parameters that its texts have."""
+        payload = self.payload or {}
+        return {*payload, *_placeholders(payload)}
+
     def as_data(self) -> dict[str, Any]:
         """Return the definition as JSON data, without empty fields."""
         data = self.model_dump(mode="json", exclude_none=True)

@@ -49,7 +49,8 @@ from draftsman.questions.question_spec import QuestionSpec, shown_choices
 from draftsman.questions.response import Response
 from draftsman.settings import Settings
 from draftsman.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, clean_within_limit
-from draftsman.workflows.dependencies import Parent
+from draftsman.workflows.dependencies import Parent, SpawnChange
+from draftsman.workflows.service.workflows import OtherSpawn
 
 Q = TypeVar("Q", bound=Question)
 RUNS: Final = 1000
@@ -283,8 +284,10 @@ class Memory:
     known_parents: list[Parent]
     people: Mapping[str, Person]
     jobs: SpawnedJobs | None = None
-    spawned: dict[str, int] = field(default_factory=dict)
-    """The numbers of the spawned jobs, by key."""
+    spawned: dict[str, tuple[int, str, str]] = field(default_factory=dict)
+    """The number of each spawned job, its content and its digest, by key."""
+    event_runs: list[int] = field(default_factory=list)
+    """The runs of the events."""
     run: int = 0
     step_runs: dict[str, int] = field(default_factory=dict)
     """The run that finished each step."""
@@ -315,9 +318,26 @@ class Memory:
         return self.known_parents
 
     async def spawn(self, job: ClaimedJob, key: str, type: str, fields: Mapping[str, Any]) -> int:
+        from draftsman.jobs.requests.service.submissions import invocation
+
+        request = invocation(type=type, **fields)
+        content = f"{type} {json.dumps(request.payload)}"
         if key not in self.spawned:
-            self.spawned[key] = await self._jobs.spawn(key, type, fields)
-        return self.spawned[key]
+            number = await self._jobs.spawn(key, type, fields)
+            self.spawned[key] = (number, content, request.digest)
+        number, before, digest = self.spawned[key]
+        if digest != request.digest:
+            raise OtherSpawn(key, number, before, content, request.digest)
+        return number
+
+    async def spawn_change(self, job: ClaimedJob, key: str) -> SpawnChange | None:
+        for run, (kind, payload) in zip(
+            reversed(self.event_runs), reversed(self.collected.events), strict=True
+        ):
+            is_spawn = kind == "content_changed" and payload["what"] == "spawn"
+            if is_spawn and payload["key"] == key:
+                return SpawnChange(run, payload["now"], payload["digest"])
+        return None
 
     async def ended(self, job: ClaimedJob, numbers: Sequence[int]) -> list[Parent] | None:
         return await self._jobs.ended(numbers)
@@ -376,6 +396,7 @@ class Memory:
         self, lease: Lease, kind: str, payload: dict[str, Any], *, unless_after: int | None = None
     ) -> int:
         self.collected.events.append((kind, copy.deepcopy(payload)))
+        self.event_runs.append(self.run)
         return len(self.collected.events)
 
     async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:

@@ -11,6 +11,14 @@ from draftsman.jobs.job import Condition, Status
 from draftsman.text import STORED_SENTENCE
 
 
+class SpawnChange(NamedTuple):
+    """Another request that came with the key of a spawned job, in a run."""
+
+    run: int
+    content: str
+    digest: str
+
+
 @dataclass(frozen=True, slots=True)
 class Parent:
     """A job that another job waits or waited for, with its result."""

@@ -9,7 +9,7 @@ from draftsman.database.database import Connection, execute, fetch_all, rows, sc
 from draftsman.database.named_queries import load
 from draftsman.jobs.job import Condition, GroupKind, OnFailure
 from draftsman.jobs.runs.run import Lease
-from draftsman.workflows.dependencies import JobTree, Parent, TreeJob, Wait, find_cycle
+from draftsman.workflows.dependencies import JobTree, Parent, SpawnChange, TreeJob, Wait, find_cycle
 from draftsman.workflows.groups import GroupMember, JobGroup
 
 _Q = load(__name__)
@@ -34,6 +34,12 @@ class SpawnConflicts(NamedTuple):
     payload: dict[str, Any] | None
     key_holder: int | None
     """The spawning job, directly or not, that has the same concurrency key."""
+
+
+async def spawn_change(conn: Connection, job: int, key: str) -> SpawnChange | None:
+    """Return the last other request that a job made with the key of a spawned job."""
+    found = await rows(conn, _Q["spawn_change"], {"job": job, "key": key})
+    return SpawnChange(*found[0]) if found else None
 
 
 async def link(conn: Connection, links: Sequence[Link]) -> set[int]:

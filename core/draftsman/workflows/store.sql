@@ -36,6 +36,15 @@ SELECT number FROM draftsman.job_requests
  WHERE number = draftsman.completed_spawn(%(job)s::bigint, %(key)s::text)
    AND request_digest = %(digest)s
 
+-- The last content that came again with the key of a spawned job.
+-- name: spawn_change
+SELECT run, payload ->> 'now' AS content, payload ->> 'digest' AS digest
+  FROM draftsman.job_events
+ WHERE job = %(job)s AND kind = 'content_changed' AND payload ->> 'what' = 'spawn'
+   AND payload ->> 'key' = %(key)s
+ ORDER BY id DESC
+ LIMIT 1
+
 -- name: record_spawn
 SELECT draftsman.record_spawn(%(job)s::bigint, %(token)s::bigint, %(spawned)s::bigint)
 

@@ -217,6 +217,12 @@ class Interactions(FakeServer[Call]):
         )
         return attachment.id
 
+    def choose_option(self, card: str, field: str, text: str) -> None:
+        """Choose an option of a list."""
+        options = self.world.custom_fields[field]["options"]
+        (option,) = (entry["id"] for entry in options if entry["value"]["text"] == text)
+        card_extras.set_field(self.world, card, field, self.someone, None, option)
+
     def set_field(self, card: str, field: str, value: Json) -> None:
         """Set a custom field, such as `{"text": "x"}`."""
         card_extras.set_field(self.world, card, field, self.someone, value)

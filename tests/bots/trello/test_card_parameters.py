@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 from draftsman_bots.trello.requests.template_jobs import read_parameters
 from tests.support.cases import cases
 
-NAMES = ("package", "level", "max_days", "note")
+NAMES: dict[str, dict[str, Any]] = {"package": {}, "level": {}, "max_days": {}, "note": {}}
+
+NOON = "2026-11-30T12:00:00.000Z"
 
 
 def read(description: str, *names: str, **more: Any) -> dict[str, str]:
-    result = read_parameters(names or NAMES, {"description": description, **more})
+    result = read_parameters(
+        {name: {} for name in names} or NAMES, {"description": description, **more}
+    )
     assert result.problems == {}
     return result.values
 
@@ -60,6 +64,48 @@ def test_names_with_escaped_signs() -> None:
 def test_a_parameter_on_two_lines_is_a_problem() -> None:
     result = read_parameters(NAMES, {"description": "level: a\nLevel: b"})
     assert result.problems == {"level": "is on two lines; write a single line"}
+
+
+@cases(
+    ("field", "schema", "value"),
+    [
+        ({"name": "package", "value": "a: *b* <c>"}, {}, "a: *b* <c>"),
+        ({"name": "PACKAGE ", "value": " a "}, {}, "a"),
+        (
+            {"name": "package", "value": "2026-11-30T12:00:00.000Z"},
+            {"format": "date"},
+            "2026-11-30",
+        ),
+        (
+            {"name": "package", "value": "2026-11-30T12:00:00.000Z"},
+            {"format": "date-time"},
+            "2026-11-30T12:00:00.000Z",
+        ),
+        ({"name": "package", "value": "soon"}, {"format": "date"}, "soon"),
+    ],
+)
+def test_a_custom_field_sets_the_parameter_of_its_name(
+    field: dict[str, str], schema: dict[str, Any], value: str
+) -> None:
+    card = {"description": "", "custom_fields": [{"name": "", "value": "x"}, field]}
+    assert read_parameters({"package": schema}, card).values == {"package": value}
+    named = {"name": "Max-Days", "value": "7"}, {"name": "max days", "value": " "}
+    assert read("", custom_fields=named) == {"max_days": "7"}
+
+
+def test_a_value_that_is_given_twice_is_a_problem() -> None:
+    twice = {"name": "Level", "value": "a"}, {"name": "level", "value": "b"}
+    card = {
+        "description": "level: c\nnote: d",
+        "custom_fields": [*twice, {"name": "note", "value": "e"}],
+    }
+    assert read_parameters(NAMES, card).problems == {
+        "level": "is a custom field and a line; keep one of them",
+        "note": "is a custom field and a line; keep one of them",
+    }
+    assert read_parameters(NAMES, card | {"description": ""}).problems == {
+        "level": "is in two custom fields; rename one of them"
+    }
 
 
 def test_title_description_and_url_are_those_of_the_card() -> None:

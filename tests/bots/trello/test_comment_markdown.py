@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from hypothesis import HealthCheck, given, settings
@@ -11,11 +12,12 @@ from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.markdown import strong
 from draftsman.jobs.job import Mode, RequestSummary, Status
 from draftsman.questions.question import QuestionKind, QuestionStatus
-from draftsman.schedules.template import TemplateDefinition
+from draftsman.schedules.job_form import JobForm
+from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman_bots.trello.deliveries.checklists import item_names
 from draftsman_bots.trello.deliveries.markdown import code, escape, one_line, with_marker
 from draftsman_bots.trello.deliveries.render import render
-from draftsman_bots.trello.requests.template_jobs import missing_comment
+from draftsman_bots.trello.requests.template_jobs import refusal_comment
 from draftsman_testing.channel import samples
 from draftsman_testing.channel.samples import question
 from draftsman_testing.trello.comment_markdown import Seen, parse
@@ -119,7 +121,9 @@ def test_items_of_checklists_and_missing_parameters(text: str) -> None:
     definition = TemplateDefinition.model_validate(
         {"parameters": {"properties": {"version": {"type": "string", "description": text}}}}
     )
-    body = missing_comment("bump", definition, {"version": text, text: "is required"})
+    template = Template("bump", 1, definition, "anna", datetime(2026, 1, 1, tzinfo=UTC))
+    form = JobForm(template, definition.inputs)
+    body = refusal_comment(form, {"version": text, text: "is required"})
     check(parse(with_marker(body, MARKER)), MARKER)
 
 

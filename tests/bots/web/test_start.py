@@ -190,3 +190,26 @@ async def test_a_template_is_started_in_its_version(
     assert done.status_code == 303
     job = await rt.read_model.job(1)
     assert (job.payload["url"], job.template) == ("https://example.org/3", "ping")
+
+
+async def test_a_template_of_a_type_asks_for_the_parameters_that_it_does_not_fix(
+    anna: Visitor, rt: Runtime, owner: Actor
+) -> None:
+    fixed = {"region": "eu", "note": "n", "days": ["mon"], "extra": {}}
+    await rt.templates.add("europe", define({"type": "report:weekly", "payload": fixed}), owner)
+    page = (await anna.get("/start/template/europe")).text
+    assert re.findall(r'<(?:input|select) id="(parameter:\d)"', page) == [NOTE, WEEK]
+    assert "region" not in page
+    wrong = await anna.answer("/start/template/europe", **{NOTE: "x"})
+    assert problems(wrong.text) == {NOTE: "Must be a whole number, not 'x'."}
+    await anna.answer("/start/template/europe", **{NOTE: "5", WEEK: "true"})
+    assert (await rt.read_model.job(1)).payload == {**fixed, "week": 5, "dry_run": True}
+
+
+async def test_a_template_and_a_type_of_a_name_are_both_listed(
+    anna: Visitor, rt: Runtime, owner: Actor
+) -> None:
+    await rt.templates.add("report:weekly", define({"type": "report:weekly"}), owner)
+    listed = (await anna.get("/start")).text
+    for kind in ("template", "type"):
+        assert f'href="/start/{kind}/report%3Aweekly"' in listed

@@ -14,7 +14,7 @@ from draftsman.handlers.blocking_context import run_in_thread
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from draftsman.testing import Clock, run_handler
+from draftsman.testing import Clock, MemoryApp, run_handler
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
 from tests.core.worker.workers import (
@@ -232,3 +232,69 @@ async def test_the_context_of_tasks_counts_its_times() -> None:
         return Done({})
 
     assert (await run_handler(handler)).outcome == Done({})
+
+
+SPAWNED: Final = "spawn 'child' came again with another content, and gets the job of the first"
+
+
+async def test_a_spawn_with_a_time_in_it_is_named_and_then_refused(
+    rt: Runtime, make: Factory
+) -> None:
+    numbers: list[int] = []
+
+    async def handler(ctx: RunContext) -> Outcome:
+        numbers.append(await ctx.spawn("child", "other", payload={"run": ctx.job.run}))
+        assert await ctx.spawn("child", "other", payload={"run": ctx.job.run}) == numbers[0]
+        await ctx.ask(f"go-{ctx.job.run}", "Go?", choices=["yes"])
+        return Done({})
+
+    number = await make.queued(queue="default")
+    async with running_worker(runtime_with(rt), {"noop": handler}):
+        for place in (1, 2):
+            await wait_for_question(rt, number, place)
+            await make.answer(number, "yes", n=place)
+        job = await wait_for_end(rt, number)
+    texts = [f'other {{"run": {run}}}' for run in (1, 2, 3)]
+    (change,) = await _changes(rt, number)
+    assert change | {"digest": ""} == {
+        "what": "spawn", "key": "child", "before": texts[0], "now": texts[1], "digest": "",
+    }  # fmt: skip
+    assert len(await rt.read_model.jobs(type="other")) == len({*numbers}) == 1
+    assert (job.status, job.run_count, job.error_class) == (Status.FAILED, 3, "PERMANENT")
+    refusal = "spawn 'child' came a third time with another content, without a step or checkpoint"
+    assert (job.last_error or "").startswith(f"{refusal} between: {texts[1]!r}, then {texts[2]!r}")
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert f"warning: {SPAWNED} request: {texts[0]!r}, then {texts[1]!r}\n" in log
+
+
+@cases("progress", [_with_a_step, _with_a_checkpoint])
+async def test_a_spawn_that_changes_with_the_progress_of_its_job_is_only_named(
+    rt: Runtime, make: Factory, progress: Any
+) -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        await progress(ctx)
+        await ctx.spawn("child", "other", title=f"Run {ctx.job.run}")
+        if ctx.job.run < 4:
+            await ctx.ask(f"go-{ctx.job.run}", "Go?", choices=["yes"])
+        return Done({})
+
+    number = await make.queued(queue="default")
+    async with running_worker(runtime_with(rt), {"noop": handler}):
+        for place in (1, 2, 3):
+            await wait_for_question(rt, number, place)
+            await make.answer(number, "yes", n=place)
+        job = await wait_for_end(rt, number)
+    assert (job.status, len(await _changes(rt, number))) == (Status.COMPLETED, 3)
+
+
+async def test_a_key_in_a_loop_of_spawns_is_refused_the_third_time() -> None:
+    async def spawns(ctx: RunContext, names: str) -> Outcome:
+        return Done({"jobs": [await ctx.spawn("x", "other", text=name) for name in names]})
+
+    jobs = MemoryApp()
+    twice = await run_handler(partial(spawns, names="aba"), jobs=jobs)
+    assert (twice.outcome, [kind for kind, _ in twice.events]) == (
+        Done({"jobs": [1, 1, 1]}), ["content_changed"],
+    )  # fmt: skip
+    with pytest.raises(UsageError, match="spawn 'x' came a third time with another content"):
+        await run_handler(partial(spawns, names="abc"), jobs=jobs)

@@ -110,6 +110,36 @@ async def test_a_removed_schedule_is_paused_and_named_until_it_is_declared_again
     await rt.schedules.remove("report:weekly", owner)
 
 
+async def test_the_schedules_of_a_module_that_left_the_app_are_paused_and_named(
+    rt: Runtime,
+) -> None:
+    reports = replace(described(Every("day at 7", region="us")), place="company.reports:weekly")
+    stays = replace(described(name="count"), place="company.stock:count")
+    elsewhere = replace(
+        described(Every("day at 8", region="eu"), name="other"), place="other.jobs:run", app="other"
+    )
+
+    def of_app(app: str, *types: TypeDescription) -> list[TypeDescription]:
+        return [replace(type, app=app) for type in types]
+
+    async with registered(rt, elsewhere), registered(rt, *of_app("company", reports, stays)):
+        await applied(rt)
+    async with registered(rt, *of_app("company", stays)):
+        schedules = await applied(rt)
+        weekly = schedules["report:weekly"]
+        assert (weekly.paused_by, weekly.pause_reason) == (
+            DECLARED_BY,
+            "company no longer has report:weekly, which was company.reports:weekly",
+        )
+        assert schedules["other"].paused_at is None  # another app, without a worker now
+        async with registered(rt, *of_app("company", reports, stays)):
+            assert (await applied(rt))["report:weekly"].paused_at is None
+    async with registered(rt, *of_app("", reports)), registered(rt, *of_app("", stays)):
+        assert (await applied(rt))["report:weekly"].paused_at is None
+    async with registered(rt, *of_app("", stays)):  # workers without an app have their own packages
+        assert (await applied(rt))["report:weekly"].paused_at is None
+
+
 async def test_the_pause_of_a_person_is_kept(rt: Runtime, owner: Actor) -> None:
     async with registered(rt, described(Every("day at 7", region="us"))):
         await applied(rt)

@@ -63,6 +63,7 @@ async def _spawn(conn: Connection) -> None:
     assert await workflows.completed_spawn(conn, run.job, "a", "0") is None
     conflicts = await workflows.spawn_conflicts(conn, run.job, "a", "k")
     assert conflicts == (job.number, columns["request_digest"], "noop", {}, None)
+    assert await workflows.spawn_change(conn, run.job, "a") is None
     assert await workflows.await_jobs(conn, run, [job.number]) == 1
     await workflows.lock_waits(conn)
     assert await workflows.wait_cycle(conn, run.job) == (False, [])
@@ -78,6 +79,7 @@ CALLS: Final[dict[str, Call]] = {
     "workflows.spawner": _SPAWN,
     "workflows.spawn_conflicts": _SPAWN,
     "workflows.completed_spawn": _SPAWN,
+    "workflows.spawn_change": _SPAWN,
     "workflows.await_jobs": _SPAWN,
     "workflows.lock_waits": _SPAWN,
     "workflows.wait_cycle": _SPAWN,

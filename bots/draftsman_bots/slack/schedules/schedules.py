@@ -252,10 +252,8 @@ async def _spec(ctx: BotContext, proposal: Proposal, channel: str, user: str) ->
     """Return the definition of a proposal, as if it were typed; raises DraftsmanError."""
     if not proposal.mode:
         name, values = assignments(proposal.text)
-        template = await ctx.rt.templates.get(name)
-        params = (
-            values if template.definition is None else template.definition.inputs.parsed(values)
-        )
+        inputs = await ctx.rt.templates.inputs(await ctx.rt.templates.get(name))
+        params = inputs.parsed(values)
         return ScheduleSpec(
             proposal.name, proposal.rule, proposal.zone, template=name, params=params or None
         )

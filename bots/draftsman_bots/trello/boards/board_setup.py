@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 NONE: Final = "none"
 """Option value that clears a setting."""
 TEMPLATE: Final = "template"
+TYPE: Final = "type"
 RULE_HELP: Final = "use STATUS=LIST or 'STATUS=LIST from LIST, LIST'"
 _SHORT: Final = re.compile(r"[A-Za-z0-9]{8}")
 _SHOWN: Final = 30
@@ -178,7 +179,9 @@ def _rules(board: BoardLayout, texts: Sequence[str], warnings: list[str]) -> dic
 
 
 def _label(board: BoardLayout, text: str) -> tuple[str, dict[str, Any]]:
-    """Parse `NAME[=MODE[/AGENT]]` or `NAME=template/TEMPLATE` to a name and fields of its rule.
+    """Parse `NAME[=MODE[/AGENT]]`, `NAME=template/TEMPLATE` or `NAME=type/TYPE`.
+
+    Return the name, and the fields of its rule.
 
     A name may contain these signs itself.
     """
@@ -186,28 +189,28 @@ def _label(board: BoardLayout, text: str) -> tuple[str, dict[str, Any]]:
     if not equals or _matching(board.labels, text):
         return text, {}
     mode, _, detail = rule.partition("/")
-    if mode == TEMPLATE and detail:
-        return name, {"template": detail}
+    if mode in (TEMPLATE, TYPE) and detail:
+        return name, {"template": rule}
     if mode not in list(Mode):
         modes = " or ".join(Mode)
         raise UsageError(
-            f"--label {text!r}: use NAME, NAME=MODE, NAME=MODE/AGENT or NAME=template/TEMPLATE;"
-            f" MODE: {modes}"
+            f"--label {text!r}: use NAME, NAME=MODE, NAME=MODE/AGENT, NAME=template/TEMPLATE or"
+            f" NAME=type/TYPE; MODE: {modes}"
         )
     return name, {"mode": Mode(mode), "agent": detail or None}
 
 
-def bind_template(
-    board: BoardLayout, old: BoardConfig, label: str, template: str
+def bind_form(
+    board: BoardLayout, old: BoardConfig, label: str, form: str
 ) -> tuple[BoardConfig, list[str]]:
-    """Return the configuration with a label that creates jobs of a template, and warnings."""
+    """Return the configuration with a label for `template/NAME` or `type/NAME`, and warnings."""
     warnings: list[str] = []
-    rules = _rules(board, [f"{label}={TEMPLATE}/{template}"], warnings)
+    rules = _rules(board, [f"{label}={form}"], warnings)
     return _with_labels(old, {**old.labels, **rules}), warnings
 
 
-def unbind_template(old: BoardConfig, label: str) -> BoardConfig:
-    """Return the configuration without the template of a label; raises NotFound."""
+def unbind_form(old: BoardConfig, label: str) -> BoardConfig:
+    """Return the configuration without the template or type of a label; raises NotFound."""
     bound = {id: rule.name for id, rule in old.labels.items() if rule.template is not None}
     ids = _matching(bound, label)
     if not ids:

@@ -32,7 +32,7 @@ _OPTIONS = (
         metavar="NAME[=MODE[/AGENT]]",
         type=params.TEXT,
         multiple=True,
-        help="Label that creates jobs, with mode and agent, or =template/TEMPLATE; repeatable.",
+        help="Label of jobs, with mode and agent, =template/TEMPLATE or =type/TYPE; repeatable.",
     ),
     click.option(
         "--queued-label",
@@ -248,10 +248,10 @@ def _given_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 async def check_rules(rt: Runtime, config: BoardConfig) -> None:
-    """Raise UsageError for an unknown agent of a label, NotFound for an unknown template."""
+    """Raise UsageError for an unknown agent of a label, NotFound for a template or type."""
     for rule in config.labels.values():
         if rule.template is not None:
-            await rt.templates.get(rule.template)
+            await rt.job_forms.find(rule.template)
         if rule.agent is not None and rule.agent not in rt.settings.agents:
             known = ", ".join(sorted(rt.settings.agents))
             raise UsageError(

@@ -216,7 +216,7 @@ SAMPLE = Message(
 """Result of a fictional job."""
 
 
-# The `boards bind` and `boards unbind` commands: labels that create jobs of a template.
+# The `boards bind` and `boards unbind` commands: labels that create jobs of a template or type.
 
 
 @boards.subcommand(
@@ -228,20 +228,23 @@ SAMPLE = Message(
 @click.argument("label", type=params.TEXT)
 @click.argument("template", type=params.TEXT)
 async def bind(app: App, board: str, label: str, template: str) -> None:
-    """Bind a label to a template: its cards create jobs of the template.
+    """Bind a label to a template or a described job type: its cards create such jobs.
 
-    Parameters are lines `NAME: VALUE` in the description of a card. TEMPLATE@VERSION binds a
-    version.
+    Parameters are lines `NAME: VALUE` in the description of a card, or custom fields with their
+    names. TEMPLATE@VERSION binds a version, type/NAME a type whose name a template has, too.
     """
+    version = "".join(template.partition("@")[1:])
     async with app.runtime() as rt:
+        form = await rt.job_forms.find(template)
         old = await find_board(rt, board)
         async with trello(rt) as context:
             from draftsman_bots.trello.boards import board_setup
 
             layout = await board_setup.fetch_layout(context.trello, old.board_id)
-            config, warnings = board_setup.bind_template(layout, old, label, template)
+            config, warnings = board_setup.bind_form(layout, old, label, f"{form.path}{version}")
         await check_rules(rt, config)
-        says = f"has the label {label}, which creates jobs of template {template}"
+        kind = form.path.partition("/")[0]
+        says = f"has the label {label}, which creates jobs of {kind} {form.label}{version}"
         await act(app, rt, actions.watch, config, says=says)
     for text in () if app.json else warnings:
         app.out.info(text)
@@ -258,7 +261,7 @@ async def unbind(app: App, board: str, label: str) -> None:
     from draftsman_bots.trello.boards import board_setup
 
     async with app.runtime() as rt:
-        config = board_setup.unbind_template(await find_board(rt, board), label)
+        config = board_setup.unbind_form(await find_board(rt, board), label)
         says = f"has the label {label}, which no longer creates jobs"
         await act(app, rt, actions.watch, config, says=says)
 

@@ -16,8 +16,10 @@ from draftsman.schedules.template import NAME, NAMES
 from draftsman.text import clean_fields
 from draftsman_bots.trello.records.cards import CardMove, check, end_moves, moves
 
-TEMPLATE_REF: Final = re.compile(rf"{NAME.pattern}(?:@[1-9][0-9]{{0,8}})?")
-"""A template, optionally in a version."""
+FORM_REF: Final = re.compile(
+    rf"(?:template/)?{NAME.pattern}(?:@[1-9][0-9]{{0,8}})?|type/[^\s/@]{{1,100}}"
+)
+"""A template, optionally in a version, or a job type."""
 OBJECT: Final = r"[0-9a-f]{24}"
 """Pattern of Trello's ids."""
 ObjectId = Annotated[str, matching(OBJECT, "must be a Trello id: 24 hexadecimal digits")]
@@ -33,7 +35,10 @@ class LabelRule(BaseModel):
     mode: Mode = Mode.FIX
     agent: str | None = Field(None, min_length=1, max_length=100)
     template: str | None = None
-    """Template of the job, `NAME` or `NAME@VERSION`, instead of mode and agent."""
+    """What the job is made from, instead of mode and agent: `NAME`, `NAME@3`, `type/NAME`.
+
+    A name alone is that of a template or of a described job type.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -43,8 +48,8 @@ class LabelRule(BaseModel):
     @field_validator("template")
     @classmethod
     def _check_template(cls, value: str | None) -> str | None:
-        if value is not None and TEMPLATE_REF.fullmatch(value) is None:
-            raise ValueError(f"template: {NAMES}; NAME@3 for a version")
+        if value is not None and FORM_REF.fullmatch(value) is None:
+            raise ValueError(f"template: {NAMES}; NAME@3 for a version, type/NAME for a type")
         return value
 
     @model_validator(mode="after")
@@ -55,9 +60,10 @@ class LabelRule(BaseModel):
 
     @property
     def text(self) -> str:
-        """The jobs that the label creates: `fix by tidy`, `template bump`."""
+        """The jobs that the label creates: `fix by tidy`, `template bump`, `type report:weekly`."""
         if self.template is not None:
-            return f"template {self.template}"
+            kind, _, name = self.template.rpartition("/")
+            return f"{kind or 'template'} {name}"
         return f"{self.mode} by {self.agent}" if self.agent else str(self.mode)
 
 

@@ -256,7 +256,7 @@ async def _submit(
     rule = board.labels[episode.label]
     ticket = await card_ticket.ticket(context.trello, board.board_id, card)
     if rule.template is not None:
-        request = await template_jobs.template_request(context, episode, rule.template, ticket)
+        request = await template_jobs.form_request(context, episode, rule.template, ticket)
     else:
         request = await _card_request(context, episode, rule, ticket)
     files = attachments.file_refs(card, context.me.id)

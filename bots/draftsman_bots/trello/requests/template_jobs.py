@@ -1,14 +1,15 @@
-"""Requests of labels that are bound to a template, and the comment that asks for parameters."""
+"""Requests of labels that are bound to a template or type, and the comment on their parameters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.errors import InvalidParameters, UsageError
+from draftsman.errors import InvalidParameters
 from draftsman.jobs.job import AGENT_TYPE
+from draftsman.schedules.template import Template
 from draftsman_bots.trello.deliveries import markdown
 from draftsman_bots.trello.ids import card_target
 from draftsman_bots.trello.records.board import card_subject_key
@@ -16,16 +17,16 @@ from draftsman_bots.trello.requests.refusals import LabelRefused
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Invocation
-    from draftsman.schedules.template import TemplateDefinition
+    from draftsman.schedules.job_form import JobForm
     from draftsman_bots.trello.context import BotContext
     from draftsman_bots.trello.records.board import Episode
 
 
-# Parser of the parameters of a template in the description of a card. Pure.
+# Parser of parameters in the custom fields and the description of a card. Pure.
 #
-# A line `NAME: VALUE` sets a parameter, also as an item of a list; all other lines are text.
-# Trello's editor escapes signs and makes links of addresses, which is undone unless the value is
-# code.
+# A custom field sets the parameter of its name. A line `NAME: VALUE` sets a parameter, also as an
+# item of a list; all other lines are text. Trello's editor escapes signs and makes links of
+# addresses, which is undone unless the value is code.
 
 
 _LINE: Final = re.compile(
@@ -36,6 +37,10 @@ _CODE: Final = re.compile(r"(`{1,3})([^`]+)\1")
 _LINK: Final = re.compile(r"!?\[[^\[\]]{0,2000}\]\(([^()\s]{0,2000})(?:\s\"[^\"]{0,1000}\")?\)")
 _ADDRESS: Final = re.compile(r"<(https?://[^<>\s]{1,2000})>")
 _ESCAPED: Final = re.compile(r"\\([\\`*_{}\[\]()#+\-.!~|<>@:&])")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+"""A date of a custom field, which always has a time."""
+_DAY: Final = 10
+"""Characters of the day of a time."""
 TITLE: Final = "title"
 DESCRIPTION: Final = "description"
 URL: Final = "url"
@@ -49,15 +54,18 @@ class CardParameters:
     problems: dict[str, str] = field(default_factory=dict)
 
 
-def read_parameters(names: Collection[str], ticket: Mapping[str, Any]) -> CardParameters:
-    """Return the values on a card for these parameters.
+def read_parameters(
+    properties: Mapping[str, Mapping[str, Any]], ticket: Mapping[str, Any]
+) -> CardParameters:
+    """Return the values on a card for parameters with these schemas.
 
-    Without a line, `title`, `description` and `url` are those of the card, its description without
-    the lines of parameters.
+    Without another value, `title`, `description` and `url` are those of the card, its description
+    without the lines of parameters.
     """
+    names = properties.keys()
     by_key = {name.casefold(): name for name in names}
-    values: dict[str, str] = {}
-    problems: dict[str, str] = {}
+    values, problems = _of_fields(properties, ticket)
+    in_fields = set(values)
     text: list[str] = []
     for line in str(ticket.get("description") or "").splitlines():
         match = _LINE.fullmatch(line)
@@ -65,6 +73,8 @@ def read_parameters(names: Collection[str], ticket: Mapping[str, Any]) -> CardPa
         name = key if key in names else by_key.get(key.casefold())
         if match is None or name is None:
             text.append(line)
+        elif name in in_fields:
+            problems[name] = "is a custom field and a line; keep one of them"
         elif name in values:
             problems[name] = "is on two lines; write a single line"
         elif value := _parameter_value(match[2] or ""):
@@ -74,6 +84,29 @@ def read_parameters(names: Collection[str], ticket: Mapping[str, Any]) -> CardPa
         if name in names and name not in values and (plain := str(content or "").strip()):
             values[name] = plain
     return CardParameters(values, problems)
+
+
+def _of_fields(
+    properties: Mapping[str, Mapping[str, Any]], ticket: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the values of custom fields that have the names of parameters, and problems."""
+    by_key = {_key(name): name for name in properties}
+    values: dict[str, str] = {}
+    problems: dict[str, str] = {}
+    for item in ticket.get("custom_fields", ()):
+        name = by_key.get(_key(item["name"]))
+        if name is None or not item["value"].strip():
+            continue
+        if name in values:
+            problems[name] = "is in two custom fields; rename one of them"
+        is_day = properties[name].get("format") == "date" and _TIME.fullmatch(item["value"])
+        values[name] = item["value"][:_DAY] if is_day else item["value"].strip()
+    return values, problems
+
+
+def _key(name: str) -> str:
+    """Return a name in any case, with spaces or hyphens for `_`."""
+    return "_".join(re.split(r"[\s_-]+", name.strip().casefold()))
 
 
 def _parameter_value(text: str) -> str:
@@ -87,43 +120,43 @@ def _parameter_value(text: str) -> str:
     return _ESCAPED.sub(r"\1", text)
 
 
+FILL_IN: Final = (
+    "Fill in custom fields with these names, or write these lines in the description of the card,"
+    " then add the label again:"
+)
 MAX_ASKED: Final = 30
 """Parameters that a comment names."""
 
 
-async def template_request(
-    context: BotContext, episode: Episode, template_name: str, ticket: dict[str, Any]
+async def form_request(
+    context: BotContext, episode: Episode, name: str, ticket: dict[str, Any]
 ) -> Invocation:
-    """Return the request of a template for a card.
+    """Return the request of a template or type for a card.
 
-    Raises LabelRefused; NotFound and UsageError if the template cannot be used.
+    Raises LabelRefused; NotFound and UsageError if it cannot be used.
     """
-    templates = context.rt.templates
-    template = await templates.get(template_name)
-    definition = template.definition
-    if definition is None:
-        raise UsageError(f"template {template_name} was removed")
-    on_card = read_parameters(definition.inputs.properties, ticket)
-    values = definition.inputs.parsed(on_card.values)
+    form = await context.rt.job_forms.find(name)
+    on_card = read_parameters(form.inputs.properties, ticket)
     fields = {"subject_key": card_subject_key(episode.card), "source_type": "ticket"}
-    fields |= {"url": ticket["url"]} if ticket["url"] and not definition.url else {}
-    problems = dict(on_card.problems)
-    if not problems:
-        try:
-            request = await templates.request(
-                template_name,
-                values,
-                fields=fields,
-                event=episode.key,
-                notify=(card_target(episode.card),),
-                chats=False,
-            )
-        except InvalidParameters as error:
-            problems |= error.problems
-            if not problems:
-                raise
-    if problems:
-        raise _missing(episode, template_name, definition, problems)
+    definition = form.of.definition if isinstance(form.of, Template) else None
+    has_url = definition is not None and definition.url
+    fields |= {"url": ticket["url"]} if ticket["url"] and not has_url else {}
+    if on_card.problems:
+        raise _refused(episode, form, on_card.problems)
+    try:
+        request = await context.rt.job_forms.request(
+            form,
+            form.inputs.parsed(on_card.values),
+            fields=fields,
+            event=episode.key,
+            notify=(card_target(episode.card),),
+            chats=False,
+        )
+    except InvalidParameters as error:
+        if error.problems:
+            raise _refused(episode, form, error.problems) from None
+        comment = f"No job was created: {markdown.escape(error.reason)}"
+        raise LabelRefused(error.reason, comment, f"parameters:{episode.key}") from None
     if request.type != AGENT_TYPE:
         return request
     content = ticket | {"label": episode.label}
@@ -132,32 +165,26 @@ async def template_request(
     return request.model_copy(update={"payload": payload, "labels": labels})
 
 
-def _missing(
-    episode: Episode, template: str, definition: TemplateDefinition, problems: Mapping[str, str]
-) -> LabelRefused:
-    names = ", ".join(problems)
-    text = f"template {template} lacks valid parameters: {names}"
-    comment = missing_comment(template, definition, problems)
-    return LabelRefused(text, comment, f"parameters:{episode.key}")
+def _refused(episode: Episode, form: JobForm, problems: Mapping[str, str]) -> LabelRefused:
+    text = f"{form.path} lacks valid parameters: {', '.join(problems)}"
+    return LabelRefused(text, refusal_comment(form, problems), f"parameters:{episode.key}")
 
 
-def missing_comment(
-    template: str, definition: TemplateDefinition, problems: Mapping[str, str]
-) -> str:
-    """Return the comment that asks for the parameters of a template, each with its problem."""
+def refusal_comment(form: JobForm, problems: Mapping[str, str]) -> str:
+    """Return the comment that asks for other parameters, each with its problem."""
     lines = []
     for name, problem in list(problems.items())[:MAX_ASKED]:
-        description = definition.inputs.properties.get(name, {}).get("description")
+        description = form.inputs.properties.get(name, {}).get("description")
         note = f" ({markdown.one_line(description, 200)})" if isinstance(description, str) else ""
         lines.append(f"- {markdown.one_line(name, 200)}{note}: {markdown.one_line(problem, 300)}")
     example = "\n".join(f"{name}: VALUE" for name in list(problems)[:MAX_ASKED])
     return "\n".join(
         [
-            f"No job was created: template {markdown.escape(template)} needs other parameters.",
+            f"No job was created: {markdown.escape(form.label)} needs other parameters.",
             "",
             *lines,
             "",
-            "Write these lines in the description of the card, then add the label again:",
+            FILL_IN,
             "",
             markdown.code(example),
         ]

@@ -42,6 +42,8 @@ class TypeDescription:
     """Former names, whose jobs it runs."""
     schedules: tuple[dict[str, Any], ...] = ()
     """Each with `name`, `rule`, `zone` and `payload`."""
+    app: str = ""
+    """The app whose worker served it last: a module, or nothing without an app."""
 
     @property
     def inputs(self) -> ParameterSchema:
@@ -51,7 +53,8 @@ class TypeDescription:
     @property
     def version(self) -> str:
         """SHA-256 of the description."""
-        return digest([getattr(self, name) for name in TypeDescription.__slots__])
+        names = [name for name in TypeDescription.__slots__ if name != "app"]
+        return digest([getattr(self, name) for name in names])
 
     def defaults(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return fields of a request with this payload, which it has unless it says otherwise."""
@@ -131,19 +134,26 @@ class PublishedType(TypeDescription):
         """The module of its code: `company.jobs`."""
         return self.place.partition(":")[0]
 
+    @property
+    def sources(self) -> list[tuple[str, str]]:
+        """Its module, and its app: what has code of other types, too."""
+        apps = [("app", self.app)] if self.app else []
+        return [("module", self.module), *apps]
+
 
 def deployed(types: Sequence[PublishedType]) -> list[PublishedType]:
     """Return the types that the deployed code declares.
 
-    The others have no live worker, and one that serves other types of their module was started
-    after the last that served them: its code no longer has them.
+    The others have no live worker, and one that serves other types of their module, or of their
+    app, was started after the last that served them: its code no longer has them.
     """
-    newest: dict[str, datetime] = {}
+    newest: dict[tuple[str, str], datetime] = {}
     for type in types:
-        if type.workers:
-            newest[type.module] = max(newest.get(type.module, type.served_at), type.served_at)
+        for source in type.sources if type.workers else ():
+            newest[source] = max(newest.get(source, type.served_at), type.served_at)
     return [
         type
         for type in types
-        if type.workers or newest.get(type.module, type.served_at) <= type.served_at
+        if type.workers
+        or all(newest.get(source, type.served_at) <= type.served_at for source in type.sources)
     ]

@@ -37,6 +37,7 @@ async def publish(conn: Connection, types: Sequence[TypeDescription]) -> None:
             "limits": Jsonb(type.limits),
             "aliases": list(type.aliases),
             "schedules": Json(list(type.schedules)),
+            "app": type.app,
         }
         await execute(conn, _Q["publish"], params)
 

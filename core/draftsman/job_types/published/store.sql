@@ -3,10 +3,10 @@
 -- A description that is known keeps the time of its first publication.
 -- name: publish
 INSERT INTO draftsman.job_types AS t (name, version, place, description, title, queue, concurrency,
-       parameters, payload_version, migrates, limits, aliases, schedules)
+       parameters, payload_version, migrates, limits, aliases, schedules, app)
 VALUES (%(name)s, %(version)s, %(place)s, %(description)s, %(title)s, %(queue)s, %(concurrency)s,
-        %(parameters)s, %(payload_version)s, %(migrates)s, %(limits)s, %(aliases)s, %(schedules)s)
-    ON CONFLICT (name, version) DO UPDATE SET served_at = draftsman.now()
+        %(parameters)s, %(payload_version)s, %(migrates)s, %(limits)s, %(aliases)s, %(schedules)s, %(app)s)
+    ON CONFLICT (name, version) DO UPDATE SET served_at = draftsman.now(), app = excluded.app
 
 -- Of the descriptions that live workers serve, the one that was published last is valid; without a
 -- live worker, the one that a worker served last.
@@ -26,7 +26,7 @@ WITH served AS MATERIALIZED (
               CASE WHEN s.version IS NULL THEN t.served_at ELSE t.published_at END DESC
 )
 SELECT name, place, description, title, queue, concurrency, parameters, payload_version, migrates,
-       limits, aliases, schedules, published_at, served_at, workers
+       limits, aliases, schedules, app, published_at, served_at, workers
   FROM valid
  ORDER BY workers > 0, served_at, name
  LIMIT %(limit)s

@@ -44,16 +44,25 @@ class DeclaredSchedules:
 
     async def apply(self, _: LeaderTerm) -> int:
         """Make the changes; return their number. Two leaders make the same."""
-        declared = _specs(deployed(await self._published.all()))
+        types = await self._published.all()
+        present = deployed(types)
+        declared = _specs(present)
+        gone = {type.name: type for type in types if type not in present}
         async with self._db.connection() as conn:
             current = {item.name: item for item in await store.of_origin(conn, CODE)}
         changed = 0
         for name in sorted(declared.keys() | current.keys()):
-            work = partial(self._apply, name=name, spec=declared.get(name))
+            work = partial(self._apply, name=name, spec=declared.get(name), gone=gone)
             changed += await self._db.run_transaction(work)
         return changed
 
-    async def _apply(self, conn: Connection, name: str, spec: ScheduleSpec | None) -> int:
+    async def _apply(
+        self,
+        conn: Connection,
+        name: str,
+        spec: ScheduleSpec | None,
+        gone: Mapping[str, PublishedType],
+    ) -> int:
         """Make the change of a schedule in its transaction; return 1, or 0 without a change."""
         schedule = await store.lock(conn, name)
         if schedule is None:
@@ -69,7 +78,7 @@ class DeclaredSchedules:
                 )
             return 0
         if spec is None:
-            return await _pause(conn, schedule)
+            return await _pause(conn, schedule, gone)
         if schedule.spec() != spec:
             await store.change(conn, schedule.id, spec, DECLARED_BY, CODE)
             _log.info("changed the schedule %s, as the code declares it", name)
@@ -89,11 +98,13 @@ class DeclaredSchedules:
         return 1
 
 
-async def _pause(conn: Connection, schedule: Schedule) -> int:
+async def _pause(conn: Connection, schedule: Schedule, gone: Mapping[str, PublishedType]) -> int:
     """Pause a schedule that is no longer declared."""
     if schedule.paused_at is not None:
         return 0
     reason = f"the code of {schedule.target} no longer declares it"
+    if (type := gone.get(schedule.target or "")) is not None:
+        reason = f"{type.app or type.module} no longer has {type.name}, which was {type.place}"
     await store.pause(conn, schedule.id, DECLARED_BY, reason)
     _log.warning("paused the schedule %s: %s", schedule.name, reason)
     return 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from draftsman.errors import NotFound, UsageError
+from draftsman.errors import AmbiguousName, NotFound, UsageError
 from draftsman.job_types.published.service import PublishedTypes
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import RequestChecks
 from draftsman.schedules.job_form import JobForm, of_type
-from draftsman.schedules.service.templates import Templates, removed_template
+from draftsman.schedules.service.templates import Templates
 from draftsman.schedules.template import Template
 
 
@@ -53,34 +53,51 @@ class JobForms:
                 return of_type(types[base])
             raise
         if is_type:
-            raise UsageError(
+            raise AmbiguousName(
                 f"{base} is a template and a job type: write template/{base} or type/{base}"
             )
         return await self.of_template(template)
 
     async def of_template(self, template: Template) -> JobForm:
         """Return the form of a template; raises NotFound for one that was removed."""
-        if template.definition is None:
-            raise removed_template(template.name)
-        return JobForm(template, template.definition.inputs)
+        return JobForm(template, await self._templates.inputs(template))
 
     async def request(
         self,
         form: JobForm,
         values: Mapping[str, Any],
         *,
+        fields: Mapping[str, Any] | None = None,
         event: str | None = None,
         notify: Sequence[str] = (),
         typed: bool = False,
+        chats: bool = True,
     ) -> Invocation:
         """Return the checked request that a form makes with these values.
 
-        An `event` of a channel submits a single job. With `typed`, values are texts that a person
-        typed. Raises NotFound, UsageError.
+        `fields` are others of the request. An `event` of a channel submits a single job. With
+        `typed`, values are texts that a person typed. `chats`: whether the chats of its targets
+        must be configured here. Raises InvalidParameters, NotFound, UsageError.
         """
         if isinstance(form.of, Template):
             name = f"{form.of.name}@{form.of.version}"
             return await self._templates.request(
-                name, values, event=event, notify=notify, typed=typed
+                name,
+                values,
+                fields=fields,
+                event=event,
+                notify=notify,
+                typed=typed,
+                chats=chats,
             )
-        return await self._checks.of_type(form.of, values, event=event, notify=notify, typed=typed)
+        request = await self._checks.of_type(
+            form.of,
+            values,
+            fields=fields,
+            event=event,
+            notify=notify,
+            typed=typed,
+            chats=chats,
+        )
+        await self._published.check(form.of, [request.payload])
+        return request

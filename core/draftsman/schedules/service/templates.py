@@ -8,6 +8,7 @@ from typing import Any
 
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Conflict, NotFound, UsageError
+from draftsman.job_types.published.service import PublishedTypes
 from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
@@ -18,6 +19,7 @@ from draftsman.jobs.requests.service.request_checks import (
 )
 from draftsman.jobs.runs.job_limits import check_override_names
 from draftsman.json_schemas.checker import SchemaChecker
+from draftsman.json_schemas.parameter_schema import ParameterSchema
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.schedules import store
@@ -33,8 +35,15 @@ class Templates:
     """Storage of templates, and requests made from them."""
 
     def __init__(
-        self, *, db: Database, policy: Policy, settings: Settings, checks: RequestChecks
+        self,
+        *,
+        db: Database,
+        policy: Policy,
+        settings: Settings,
+        checks: RequestChecks,
+        published: PublishedTypes,
     ) -> None:
+        self._published = published
         self._db = db
         self._policy = policy
         self._settings = settings
@@ -47,6 +56,15 @@ class Templates:
         name, version = parse_name(name)
         async with self._db.connection() as conn:
             return await find_template(conn, name, version)
+
+    async def inputs(self, template: Template) -> ParameterSchema:
+        """Return what people give: its parameters, and those of its type that it does not fix.
+
+        Raises NotFound for a template that was removed.
+        """
+        if template.definition is None:
+            raise removed_template(template.name)
+        return template.definition.inputs.beside(await self._rest(template.definition))
 
     async def versions(self, name: str) -> list[Template]:
         """Return all versions of a template, newest first; raises NotFound."""
@@ -131,15 +149,27 @@ class Templates:
         definition = template.definition
         if definition is None:
             raise removed_template(template.name)
-        params = _with_defaults(definition, params, typed=typed)
+        rest = await self._rest(definition)
+        inputs = definition.inputs.beside(rest)
+        inputs.check_names(params)
+        given = inputs.parsed(params) if typed else params
+        params = definition.inputs.defaults | dict(given)
         await checker.check_parameters(
-            definition.parameters, params, f"parameters of template {template.name}"
+            inputs.schema, params, f"parameters of template {template.name}"
         )
         rendered = definition.render(params) | dict(fields or {})
+        if passed_on := {name: params[name] for name in rest.properties if name in params}:
+            rendered["payload"] = rendered.get("payload", {}) | passed_on
         require_instructions(rendered)
         request = build_request(rendered, self._settings)
         ref = template.ref.model_copy(update={"parameters": params})
         return request.model_copy(update={"template": ref})
+
+    async def _rest(self, definition: TemplateDefinition) -> ParameterSchema:
+        """Return the parameters of the described type that the payload does not fix."""
+        name = definition.type or AGENT_TYPE
+        type = (await self._published.of([name])).get(name)
+        return type.inputs.without(definition.fixed) if type else ParameterSchema({})
 
     async def _store(
         self,
@@ -167,15 +197,6 @@ class Templates:
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.TEMPLATES)
         return actor
-
-
-def _with_defaults(
-    definition: TemplateDefinition, params: Mapping[str, Any], *, typed: bool = False
-) -> dict[str, Any]:
-    """Return the parameters and the defaults of the others; raises UsageError for other names."""
-    definition.inputs.check_names(params)
-    given = definition.inputs.parsed(params) if typed else params
-    return definition.inputs.defaults | dict(given)
 
 
 def parse_name(text: str) -> tuple[str, int | None]:

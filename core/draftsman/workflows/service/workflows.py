@@ -24,7 +24,7 @@ from draftsman.repos.repo_catalog import RepoName, repo_names_by_source
 from draftsman.repos.repo_url import is_repo_url
 from draftsman.text import first_line
 from draftsman.workflows import store
-from draftsman.workflows.dependencies import JobTree, Parent, cycle_text
+from draftsman.workflows.dependencies import JobTree, Parent, SpawnChange, cycle_text
 from draftsman.workflows.service.groups import Groups
 
 if TYPE_CHECKING:
@@ -62,6 +62,23 @@ SPAWN_FIELDS: Final = (
 """Fields of a request that `spawn` takes."""
 SHOWN: Final = 300
 """Maximum characters of a request in an error."""
+
+
+class OtherSpawn(UsageError):
+    """The key of a spawned job came again with another request."""
+
+    def __init__(self, key: str, number: int, before: str, now: str, digest: str) -> None:
+        both = "" if before == now else f": {before}, now {now}"
+        super().__init__(
+            f"spawn({key!r}) made {job_name(number)} of another request{both}; use a new key, or"
+            " keep what changes, such as a time, out of it (ctx.now() is the same in each run)"
+        )
+        self.number = number
+        """The job that has the key."""
+        self.before = before
+        self.now = now
+        self.digest = digest
+        """That of the request now."""
 
 
 class Workflows:
@@ -104,8 +121,8 @@ class Workflows:
         """Submit a job of a run, once for a key; return its number.
 
         A retry takes over a completed job with the same key and request. With `notify` the job has
-        the targets of the run's job. Raises LeaseLost, UsageError for an invalid field or a key of
-        another request, and NotFound for an unknown repository.
+        the targets of the run's job. Raises LeaseLost, UsageError for an invalid field, OtherSpawn
+        for a key of another request, and NotFound for an unknown repository.
         """
         from draftsman.jobs.requests.service.request_rows import row
         from draftsman.jobs.requests.service.submissions import invocation
@@ -167,6 +184,11 @@ class Workflows:
         registered = (await self._repos().catalog()).repos
         return request, repo_names_by_source(registered, [request.repo])
 
+    async def spawn_change(self, spawner: ClaimedJob, key: str) -> SpawnChange | None:
+        """Return the last other request that runs of a job made with the key of a spawned job."""
+        async with self._db.connection() as conn:
+            return await store.spawn_change(conn, spawner.number, key)
+
     async def spawned(self, spawner: ClaimedJob, job: int) -> Parent:
         """Return a job that a run spawned; raises UsageError for another job."""
         async with self._db.connection() as conn:
@@ -210,15 +232,11 @@ class Workflows:
         return await self._db.run_transaction(wait)
 
 
-def _other_request(key: str, conflicts: store.SpawnConflicts, request: Invocation) -> UsageError:
+def _other_request(key: str, conflicts: store.SpawnConflicts, request: Invocation) -> OtherSpawn:
     """Return the error for a key that has a job of another request, with both."""
     requests = ((conflicts.type, conflicts.payload), (request.type, request.payload))
     before, now = (first_line(f"{type} {json.dumps(payload)}", SHOWN) for type, payload in requests)
-    both = "" if before == now else f": {before}, now {now}"
-    return UsageError(
-        f"spawn({key!r}) made {job_name(conflicts.number or 0)} of another request{both}; use a new"
-        " key, or keep what changes, such as a time, out of it (ctx.now() is the same in each run)"
-    )
+    return OtherSpawn(key, conflicts.number or 0, before, now, request.digest)
 
 
 async def _ended(conn: Connection, spawner: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:

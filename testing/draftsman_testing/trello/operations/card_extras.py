@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -159,8 +160,9 @@ def set_field(
     """Set a custom field of a card: `{"text": "x"}`, `{"number": "1"}`, or an `option` of a list.
 
     The guide "Getting started with custom fields" (26 January 2026): values are text even for
-    numbers, the API validates them against the type of the field, and a list has an `idValue` and
-    no `value`. The text of the error is from memory.
+    numbers, dates (`{"date": "2018-03-13T16:00:00.000Z"}`) and checkboxes (`{"checked": "true"}`),
+    the API validates them against the type of the field, and a list has an `idValue` and no
+    `value`. The text of the error is from memory.
     """
     card = world.cards[card_id]
     definition = known(world.custom_fields, field)
@@ -182,6 +184,14 @@ def set_field(
     return value_item
 
 
+_VALUES: Final = {
+    "number": r"-?\d+(\.\d+)?",
+    "checkbox": "true|false",
+    "date": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
+}
+"""Patterns of the values of types, as Trello returns them."""
+
+
 def _check_value(definition: Json, value: Any, option: str | None) -> None:
     """Raise ApiError unless a value fits its field."""
     kind = definition["type"]
@@ -189,10 +199,11 @@ def _check_value(definition: Json, value: Any, option: str | None) -> None:
         options = [entry["id"] for entry in definition["options"]]
         fits = value is None and option in options
     else:
-        text = value.get(kind) if isinstance(value, dict) and len(value) == 1 else None
+        key = "checked" if kind == "checkbox" else kind
+        text = value.get(key) if isinstance(value, dict) and len(value) == 1 else None
         fits = option is None and isinstance(text, str)
-        if isinstance(text, str) and kind == "number":
-            fits = fits and text.replace(".", "", 1).removeprefix("-").isdigit()
+        if fits and kind in _VALUES:
+            fits = re.fullmatch(_VALUES[kind], str(text)) is not None
     if not fits:
         raise ApiError(400, "Invalid custom field item value.")
 

@@ -9,6 +9,7 @@ import pytest
 
 from draftsman.job_types.published import service
 from draftsman.job_types.published.description import TypeDescription
+from draftsman.schedules.template import define
 from draftsman_bots.slack import ids
 from tests.bots.slack.listeners.conftest import ANNA, SlackBotHarness
 from tests.bots.slack.listeners.test_templates import add, block, errors, only_job, opened
@@ -112,3 +113,18 @@ async def test_the_list_has_a_button_for_each_type(bench: SlackBotHarness) -> No
     (view,) = bench.slack.views(ANNA)
     await bench.slack.submit(ANNA, view["id"], {block(view, "Week"): "1"})
     assert (await only_job(bench)).type == "report:weekly"
+
+
+async def test_the_form_of_a_template_has_the_parameters_that_it_does_not_fix(
+    bench: SlackBotHarness,
+) -> None:
+    fixed = {"type": "report:weekly", "payload": {"region": "us"}}
+    await bench.rt.templates.add("america", define(fixed), bench.make.owner)
+    view = await opened(bench, "run america")
+    labels = [b["label"]["text"] for b in view["blocks"] if b["type"] == "input"]
+    assert labels == ["Week", "note"]
+    await bench.slack.submit(ANNA, view["id"], {block(view, "Week"): "54"})
+    assert await errors(bench) == {"Week": "must be at most 53, not 54"}
+    await bench.slack.submit(ANNA, view["id"], {block(view, "Week"): "7"})
+    job = await only_job(bench)
+    assert (job.template, job.payload) == ("america", {"region": "us", "week": 7})

@@ -80,7 +80,7 @@ async def test_missing_parameters_are_asked_for_once(
         await bench.poll()
     (comment,) = comments(trello, card)
     assert comment.startswith(
-        "No job was created: template bump needs other parameters.\n\n"
+        "No job was created: bump needs other parameters.\n\n"
         "- package (Name on \\*PyPI\\*): is required\n"
         "- level: must be minor or major, not 'huge'\n"
         "- days: must be at most 9, not 12\n"

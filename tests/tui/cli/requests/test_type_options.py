@@ -136,3 +136,29 @@ async def test_the_shell_completes_types_options_and_values(
     )
     out, _ = await child.communicate()
     assert [item.partition(",")[2] for item in out.decode().split()] == completed
+
+
+async def test_a_template_of_the_type_takes_the_parameters_that_it_does_not_fix(
+    cli: Cli, rt: Runtime
+) -> None:
+    fixed = ("--type", "report:weekly", "--payload", '{"region": "us"}')
+    assert (await cli("templates", "add", "europe", *fixed)).code == 0
+    shown = (await cli("templates", "show", "europe")).out
+    assert ("week: integer" in shown, "region: eu|us" in shown) == (True, False)
+    wrong = await cli("templates", "run", "europe", "--param", "week=x")
+    assert "week: must be a whole number, not 'x'" in wrong.refused(2)
+    done = await cli("templates", "run", "europe", "--param", "week=3", "--param", "dry_run=yes")
+    assert done.code == 0, done
+    assert (await rt.read_model.job(1)).payload == {"region": "us", "week": 3, "dry_run": True}
+
+
+async def test_a_name_of_a_template_and_a_type_is_refused_with_both_commands(
+    cli: Cli, rt: Runtime
+) -> None:
+    added = await cli("templates", "add", "report:weekly", "--type", "report:weekly")
+    assert added.code == 0, added
+    both = "write --type report:weekly, or draftsman templates run report:weekly"
+    assert both in (await cli("submit", "report:weekly", "--week", "3")).refused(2)
+    assert (await cli("submit", "--type", "report:weekly", "--week", "3")).code == 0
+    assert (await cli("templates", "run", "report:weekly", "--param", "week=4")).code == 0
+    assert [(await rt.read_model.job(job)).payload for job in (1, 2)] == [{"week": 3}, {"week": 4}]

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
+from tests.support.described_types import registered
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 
@@ -89,3 +91,23 @@ async def test_a_refusal_of_the_leader(
     problem = "its last occurrence was refused: nobody is not a known person"
     assert problem in (await warnings(cli))["schedule nightly"]
     assert problem in (await cli("schedules", "show", "nightly")).out
+
+
+async def test_a_schedule_of_code_that_is_gone_is_named(cli: Cli, rt: Runtime) -> None:
+    schedule = {"name": "report", "rule": "@daily", "zone": "UTC", "payload": {}}
+    report = TypeDescription(
+        name="report", place="company.reports:report", app="company", schedules=(schedule,)
+    )
+    stays = TypeDescription(name="count", place="company.stock:count", app="company")
+    async with registered(rt, report, stays):
+        await rt.declared_schedules.apply(LeaderTerm())
+    async with registered(rt, stays):
+        await rt.declared_schedules.apply(LeaderTerm())
+        reason = "company no longer has report, which was company.reports:report"
+        assert await warnings(cli) == {"schedule report": f"warn: is paused: {reason}"}
+        assert "draftsman schedules remove report" in (await cli("doctor")).out
+        assert reason in (await cli("schedules", "show", "report")).out
+        (row,) = (await cli("schedules", "--json")).json
+        assert row["pause_reason"] == reason
+        await cli("schedules", "remove", "report", "--yes")
+        assert await warnings(cli) == {}

@@ -26,8 +26,8 @@ async def test_a_label_is_bound_listed_and_unbound(board: CliBoard, rt: Runtime)
     assert "label bug creates a job (template bump)" in (await board("show", "Work")).out
     assert "bug: template bump" in (await board("list")).out
     assert "label 'bug' creates a job (template bump)" in (await board("test", "Work")).out
-    again = await board("bind", "Work", "bug", "bump@1", "--json")
-    assert again.json["labels"][board.bug]["template"] == "bump@1"
+    again = await board("bind", "Work", "bug", "template/bump@1", "--json")
+    assert again.json["labels"][board.bug]["template"] == "template/bump@1"
     await board("bind", "Work", "bug", "bump")
     await board.cli("templates", "remove", "bump", "--yes")
     tested = await board("test", "Work")
@@ -54,7 +54,7 @@ async def test_bad_input_is_refused_in_a_line(board: CliBoard, trello: FakeTrell
         (("bind", "Work", "nope", "bump"), 2, "the board has no label 'nope'"),
         (("bind", "Work", "bug", "bmp"), 3, "unknown template 'bmp'; did you mean bump?"),
         (("bind", "Work", "bug", "bump@2"), 3, "template bump has no version 2"),
-        (("bind", "Work", "bug", "a b"), 2, "template: allowed: letters, digits"),
+        (("bind", "Work", "bug", "a b"), 3, "unknown template 'a b'"),
         (("bind", "Work", "draftsman: queued", "bump"), 2, "the queued label may not be"),
         (("bind", "Play", "bug", "bump"), 3, "unknown board 'Play'"),
         (("unbind", "Work", "bug"), 3, "no label 'bug' of Work has a template; labels: none"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from draftsman.errors import DraftsmanError, UndescribedType, UsageError
+from draftsman.errors import AmbiguousName, DraftsmanError, UndescribedType, UsageError
 from draftsman.json_schemas.parameter_schema import ParameterSchema, placeholder, text_choices
 from draftsman_tui.cli.app import App
 from draftsman_tui.terminal import params
@@ -118,6 +118,8 @@ async def typed_fields(
                     raise UsageError(f"{option}: {error.reason}{tail}") from None
         refuse_options(ctx, text, fields)
         return {**rest, **({"text": fields["text"]} if "text" in fields else {})}
+    if not is_option:
+        await _refuse_template(rt, words.type)
     remaining = list(text if is_option else text[1:])
     end = len(remaining) - words.verbatim
     values, plain = _take(type.inputs, remaining[:end])
@@ -132,6 +134,17 @@ async def typed_fields(
         raise UsageError(f"{type.name} requires {options}; see: draftsman types {type.name}")
     rest |= {"type": words.type, "payload": payload}
     return rest | ({"text": " ".join(plain)} if plain else {})
+
+
+async def _refuse_template(rt: Runtime, name: str) -> None:
+    """Raise UsageError for a type whose name a template has, too."""
+    try:
+        await rt.job_forms.find(name)
+    except AmbiguousName:
+        raise UsageError(
+            f"{name} is a template and a job type: write --type {name}, or draftsman templates run"
+            f" {name}"
+        ) from None
 
 
 def may_name_type(ctx: click.Context) -> bool:

@@ -117,8 +117,8 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
         if phrase is not None:
             rule, zone = _phrase_rule(phrase, zone, await rt.schedules.now())
         if template:
-            definition = (await rt.templates.get(template)).definition
-            parameters = definition.inputs.parsed(parameters) if definition else parameters
+            inputs = await rt.templates.inputs(await rt.templates.get(template))
+            parameters = inputs.parsed(parameters)
         spec = ScheduleSpec(
             name=name,
             rule=rule,

@@ -189,6 +189,7 @@ async def show(app: App, name: str) -> None:
     """Show a template, its parameters and its versions."""
     async with app.runtime(read_only=True) as rt:
         template = await rt.templates.get(name)
+        inputs = await rt.templates.inputs(template)
         versions = await rt.templates.versions(template.name)
     if app.json:
         numbers = [template_data(version) for version in versions]
@@ -203,9 +204,9 @@ async def show(app: App, name: str) -> None:
         ),
         f"by {template.created_by}, {times.ago(template.created_at)}",
     )
-    if definition.inputs.properties:
+    if inputs.properties:
         app.out.print("", styled("Parameters", "bold underline"))
-        app.out.print(*(f"  {text}" for text in definition.inputs.lines()))
+        app.out.print(*(f"  {text}" for text in inputs.lines()))
     app.out.print("", styled("Request", "bold underline"))
     for field, value in definition.request_fields.items():
         text = value if isinstance(value, str) else json.dumps(as_data(value), ensure_ascii=False)
@@ -339,11 +340,11 @@ async def run(
 
 async def _ask_missing(rt: Runtime, name: str, given: Mapping[str, Any]) -> dict[str, str]:
     """Ask for the required parameters that were not given."""
-    definition = (await rt.templates.get(name)).definition
+    inputs = await rt.templates.inputs(await rt.templates.get(name))
     answers = {}
-    for parameter in definition.inputs.required if definition else ():
+    for parameter in inputs.required:
         if parameter not in given:
-            schema = definition.inputs.properties.get(parameter, {}) if definition else {}
+            schema = inputs.properties.get(parameter, {})
             choices = schema.get("enum", ())
             texts = choices if all(isinstance(choice, str) for choice in choices) else ()
             question = f"{parameter} ({schema['description']})" if "description" in schema else ""

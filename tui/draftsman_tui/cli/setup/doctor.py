@@ -371,9 +371,21 @@ def _requesters(counts: Sequence[tuple[str, int]]) -> str:
 
 
 async def _schedules(rt: Runtime) -> Sequence[Finding]:
-    """Report the schedules whose next occurrence will not run."""
-    active = [item for item in await rt.schedules.all() if item.paused_at is None and item.due_at]
-    findings = []
+    """Report the schedules whose next occurrence will not run, and those whose code is gone."""
+    from draftsman.schedules.schedule import DECLARED_BY
+
+    schedules = await rt.schedules.all()
+    active = [item for item in schedules if item.paused_at is None and item.due_at]
+    findings = [
+        Finding(
+            f"schedule {item.name}",
+            "warn",
+            f"is paused: {item.pause_reason}",
+            f"deploy its code again, or: draftsman schedules remove {item.name}",
+        )
+        for item in schedules
+        if item.paused_by == DECLARED_BY
+    ]
     for schedule in active[:MAX_SCHEDULES]:
         if (problem := await rt.schedules.problem(schedule)) is not None:
             then = f"draftsman schedules show {schedule.name}"

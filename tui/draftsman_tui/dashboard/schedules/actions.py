@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from draftsman.actions import schedules as actions
-from draftsman.errors import Refused
 from draftsman.formats import times
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
@@ -91,16 +90,14 @@ async def run_template(screen: MainScreen, text: str) -> None:
     A form asks for its parameters.
     """
     template: Template = screen.chosen("template")
-    if template.definition is None:
-        raise Refused(f"template {template.name} was removed")
-
     name = f"{template.name}@{template.version}"
 
     async def submit(parameters: dict[str, Any]) -> ActionResult[SubmittedJob]:
         return await actions.run_template(call_of(screen), name, parameters)
 
-    if template.definition.inputs.properties:
-        dialog = ParametersDialog(f"Run {template.name}", template.definition.inputs, submit)
+    inputs = await screen.rt.templates.inputs(template)
+    if inputs.properties:
+        dialog = ParametersDialog(f"Run {template.name}", inputs, submit)
         result = await screen.ask(dialog)
         if result is not None:
             screen.show_message(result_text(result))

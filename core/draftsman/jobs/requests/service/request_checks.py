@@ -216,22 +216,25 @@ class RequestChecks:
         type: TypeDescription,
         params: Mapping[str, Any],
         *,
+        fields: Mapping[str, Any] | None = None,
         event: str | None = None,
         notify: Sequence[str] = (),
         typed: bool = False,
+        chats: bool = True,
     ) -> Invocation:
         """Return the checked request of a described type with these parameters.
 
-        An `event` of a channel submits a single job. With `typed`, parameters are texts that a
-        person typed. Raises UsageError for a name that is no parameter; the values are checked when
-        the request is submitted.
+        `fields` are others of the request. An `event` of a channel submits a single job. With
+        `typed`, parameters are texts that a person typed. `chats`: whether the chats of its targets
+        must be configured here. Raises UsageError for a name that is no parameter; the values are
+        checked when the request is submitted.
         """
         type.inputs.check_names(params)
         payload = type.inputs.parsed(params) if typed else dict(params)
-        fields: dict[str, Any] = {"type": type.name, "payload": payload}
+        fields = {**(fields or {}), "type": type.name, "payload": payload}
         if event is not None:
             fields |= {"key": event, "external_event_id": event}
-        request = await self.resolve(build_request(fields, self._settings))
+        request = await self.resolve(build_request(fields, self._settings), chats=chats)
         return request.model_copy(update={"notify": tuple(notify)}) if notify else request
 
     @property
