@@ -5,6 +5,8 @@ attributes instead (subject, hint, field, job), and each front end words a hint 
 
     DraftsmanError                1  the operation failed
     ├── UsageError                2  an invalid argument or request
+    │   ├── InvalidParameters     2  parameters that their schema refuses
+    │   ├── AmbiguousName         2  a name of both a template and a job type
     │   ├── ConfigError           2  a wrong key or value in the configuration
     │   └── FieldError            2  an invalid field of a request
     │       └── RejectedField     2  a valid field that this installation cannot accept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -146,4 +147,13 @@ def _import(module: str, what: str, where: str) -> None:
         raise
     except (Exception, SystemExit) as error:  # a module may raise anything on import
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ConfigError(f"cannot import {what}: {reason}; {where}") from error
+        place = _place(error)
+        raise ConfigError(f"cannot import {what}: {reason}{place}; {where}") from error
+
+
+def _place(error: BaseException) -> str:
+    """Return where a module failed, as ` (jobs.py:12)`; nothing if none of its lines ran."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    is_own = frame.filename != __file__ and not frame.filename.startswith("<frozen ")
+    is_own = is_own and Path(frame.filename).parent.name != "importlib"
+    return f" ({Path(frame.filename).name}:{frame.lineno})" if is_own else ""

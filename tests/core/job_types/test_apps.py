@@ -73,9 +73,15 @@ def test_an_app_is_a_module_of_the_folder_or_of_its_project(
 @cases(
     ("jobs", "problem"),
     [
-        ("import nowhere", "cannot import the app company.jobs: No module named 'nowhere'; is it"),
+        (
+            "import nowhere",
+            "cannot import the app company.jobs: No module named 'nowhere' (jobs.py:1); is",
+        ),
         ("x = 1", "the app company.jobs of {folder} (--app) declares no job type; use @job in it"),
-        ("raise SystemExit(3)", "cannot import the app company.jobs: 3; is it below {folder}"),
+        (
+            "raise SystemExit(3)",
+            "cannot import the app company.jobs: 3 (jobs.py:1); is it below {folder}",
+        ),
         (
             "from draftsman import job\n@job('a')\ndef a(): ...",
             "a: a needs a first parameter, the context",

@@ -15,6 +15,7 @@ from draftsman.settings import Settings
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.app_option import APP
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
+from draftsman_tui.cli.processes.source_watch import SourceWatch
 from draftsman_tui.cli.processes.supervisor import Child
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import of_channel, require
@@ -203,24 +204,37 @@ def _with_options(settings: Settings, listen: str | None, url: str | None) -> Se
 @command(
     "up",
     section="Processes",
-    examples=("draftsman up", "draftsman up --app company.jobs", "draftsman up --headless"),
+    examples=(
+        "draftsman up",
+        "draftsman up --app company.jobs --reload",
+        "draftsman up --headless",
+    ),
     long_running=True,
 )
 @click.option("--headless", is_flag=True, help="Run without dashboard and prompts, as a service.")
 @APP
+@click.option(
+    "--reload", is_flag=True, help="Restart the worker when a Python file of this folder changes."
+)
 @click.option("--attached", is_flag=True, hidden=True)
-async def up(app: App, headless: bool, module: str | None, attached: bool) -> None:
+async def up(app: App, headless: bool, module: str | None, reload: bool, attached: bool) -> None:
     """Start a worker and the configured bots, and supervise them.
 
     A process that dies is restarted. On a terminal, opens the dashboard; q or Ctrl-C asks whether
     to stop everything or leave it running. The embedded database is migrated first; migrate any
     other database with: draftsman migrate
+
+    With --reload, the worker finishes its runs, or releases them at their checkpoints, when a
+    Python file below this folder has changed, and starts again. Code that cannot be imported is
+    named, and the worker waits for the next change.
     """
     from draftsman.database import migrate
     from draftsman.database.server_url import database_url, session_url
     from draftsman.processes.shutdown import shutdown_signals
 
     code = 0
+    if reload:
+        _require_app(module)
     async with shutdown_signals() as signals:
         url, _ = await database_url(app.settings)
         await migrate.check_compatible(session_url(app.settings, url))
@@ -229,15 +243,26 @@ async def up(app: App, headless: bool, module: str | None, attached: bool) -> No
 
             set_up_log(app)
             warn_of_variables(app)
-            code = await Supervisor(_children(app, module)).run(signals, attached=attached)
+            watch = SourceWatch(Path.cwd()) if reload else None
+            supervisor = Supervisor(_children(app, module), watch)
+            code = await supervisor.run(signals, attached=attached)
         else:
             from draftsman_tui.cli.processes.foreground import Foreground
 
-            options = [*_app_option(module), "--headless", "--attached"]
+            options = [*_app_option(module), *(["--reload"] if reload else [])]
+            options += ["--headless", "--attached"]
             headless_command = [*child(app, "up"), *options]
             code = await Foreground(app, headless_command, signals).run()
     if code:
         raise click.exceptions.Exit(code)
+
+
+def _require_app(module: str | None) -> None:
+    """Raise ConfigError without an app."""
+    from draftsman.job_types.app import find_app
+
+    if find_app(module, Path.cwd()) is None:
+        raise ConfigError("--reload needs an app; name its module with --app")
 
 
 def _app_option(module: str | None) -> list[str]:

@@ -8,7 +8,6 @@ the process that started it, closes without `DETACH`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 import sys
@@ -19,6 +18,7 @@ from typing import Final
 
 from draftsman.log import keys
 from draftsman.processes.shutdown import ShutdownSignals
+from draftsman_tui.cli.processes.source_watch import SourceWatch
 from draftsman_tui.terminal.own_command import start_process
 
 DETACH: Final = b"detach\n"
@@ -40,6 +40,8 @@ class Child:
         self._command = command
         self._stopping = stopping
         self._stop = asyncio.Event()
+        self._change = asyncio.Event()
+        self._reloads = False
         self._process: Process | None = None
 
     async def run(self) -> int:
@@ -47,11 +49,19 @@ class Child:
         failures = 0
         while True:
             started = time.monotonic()
+            self._change.clear()
             code = await self._run_once()
             if self._stop.is_set():
                 return 0
-            if code == FATAL_EXIT_CODE:
+            if self._change.is_set():
+                failures = 0
+                continue
+            if code == FATAL_EXIT_CODE and not self._reloads:
                 return code
+            if code == FATAL_EXIT_CODE:
+                _log.warning("%s cannot start; it waits for a change of its code", self._name)
+                await self._wait_for_change(None)
+                continue
             uptime = time.monotonic() - started
             failures = 0 if uptime > STABLE_AFTER else failures
             delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
@@ -63,11 +73,14 @@ class Child:
                 uptime,
                 delay,
             )
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(delay):
-                    await self._stop.wait()
-            if self._stop.is_set():
-                return 0
+            await self._wait_for_change(delay)
+
+    async def reload(self, watch: SourceWatch) -> None:
+        """Restart the process after each change of its code; it finishes its work first."""
+        self._reloads = True
+        async for name in watch.changes():
+            _log.info("%s changed; restarting the %s", name, self._name)
+            self._change.set()
 
     def stop(self) -> None:
         """Shut the process down and do not restart it."""
@@ -85,11 +98,20 @@ class Child:
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
 
+    async def _wait_for_change(self, seconds: float | None) -> None:
+        """Wait for so long, until a change of the code or a stop."""
+        waits = [asyncio.create_task(event.wait()) for event in (self._stop, self._change)]
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
     async def _run_once(self) -> int:
-        """Run the process until it exits; forward a stop as SIGTERM."""
+        """Run the process until it exits, or until a stop or a change, which are a SIGTERM."""
+        if self._stop.is_set():
+            return 0
         self._process = process = await start_process(self._command)
         _log.info("%s started", self._name, extra=keys(pid=process.pid))
-        stopping = asyncio.create_task(self._stop.wait())
+        stopping = asyncio.create_task(self._wait_for_change(None))
         ending = asyncio.create_task(process.wait())
         await asyncio.wait({stopping, ending}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -109,8 +131,10 @@ def _exit_text(code: int) -> str:
 class Supervisor:
     """Runs children until a signal, or until a child exits with a configuration error."""
 
-    def __init__(self, children: Sequence[Child]) -> None:
+    def __init__(self, children: Sequence[Child], watch: SourceWatch | None = None) -> None:
+        """`watch` has the code of the first child, which restarts with it."""
         self._children = children
+        self._watch = watch
         self._signal: str | None = None
 
     async def run(self, signals: ShutdownSignals, *, attached: bool = False) -> int:
@@ -126,8 +150,15 @@ class Supervisor:
                 child.abandon()
 
     async def _supervise(self) -> int:
+        watching = (
+            None
+            if self._watch is None
+            else asyncio.create_task(self._children[0].reload(self._watch))
+        )
         tasks = [asyncio.create_task(child.run()) for child in self._children]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if watching is not None:
+            watching.cancel()
         for child in self._children:
             child.stop()
         codes = await asyncio.gather(*tasks)
