@@ -62,7 +62,7 @@ def test_all_modules_that_drive_an_agent_are_searched() -> None:
     named -= {"profile_check", "profile_detection", "commit_check"}  # of people's own commands
     named -= {"command_check", "agent_check", "agent_probe"}
     named -= {"handler_errors"}  # of the worker, about any handler
-    named -= {"blocking_context", "threads", "batches"}  # of functions of job types
+    named -= {"blocking_context", "batches"}  # of functions of job types
     named -= {"programs"}  # declarations of agents
     assert set(kill_points.modules()) == named, "is the new module part of an agent's run?"
 
