@@ -1499,7 +1499,7 @@ BEGIN
         RETURN false;
     END IF;
     UPDATE draftsman.job_requests r SET agent = assign_agent.agent
-     WHERE r.number = job AND r.agent IS NULL;
+     WHERE r.number = job AND r.agent IS NULL AND r.mode IS NOT NULL;
     IF FOUND AND EXISTS (SELECT FROM draftsman.limits l WHERE l.scope = 'agent') THEN
         UPDATE draftsman.job_states s SET limits = l.limits
           FROM (SELECT draftsman.limits_of(job) AS limits) l

@@ -43,7 +43,8 @@ class LifecycleScenario:
 
     async def begin(self) -> None:
         """Submit the jobs."""
-        self.life = await self._submit("kill:life", on_lost="resume", notify=("log",))
+        fields: dict[str, Any] = {"on_lost": "resume", "notify": ("log",)}
+        self.life = await self._submit("kill:life", text="Live", **fields)  # asked of an agent
         self.given = await self._submit(
             "kill:given", on_lost="resume", overrides={"answers": {"colour": "red"}}
         )

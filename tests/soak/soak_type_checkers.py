@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.docs.pages import DOCS
 from tests.docs.test_own_jobs import MIDDLEWARE, write_company
 from tests.libraries import ROOT, python_with_libraries
 
@@ -46,6 +47,7 @@ def pyright(folder: Path, *files: Path) -> list[tuple[str, int, str]]:
     python = python_with_libraries()
     settings = {
         "include": [str(file) for file in files],
+        "extraPaths": [str(file.parent) for file in files],
         "typeCheckingMode": "strict",
         "reportDuplicateImport": False,  # modules of the page are written as one
         "reportUnnecessaryTypeIgnoreComment": "error",
@@ -77,6 +79,12 @@ def test_pyright_finds_the_wrong_calls_of_the_page_alone(company: Path) -> None:
     assert {(file, line) for file, line, _ in errors} == {
         ("wrong.py", line) for line in WRONG_LINES
     }, errors
+
+
+def test_pyright_accepts_the_examples(tmp_path: Path) -> None:
+    shop = DOCS / "examples" / "shop"
+    typed = ("shop.py", "fastapi_shop.py", "refunds.py")  # Django has no types
+    assert pyright(tmp_path, *(shop / name for name in typed)) == []
 
 
 def test_mypy_finds_the_wrong_calls_of_the_page_alone(company: Path) -> None:

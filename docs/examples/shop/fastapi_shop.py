@@ -3,7 +3,7 @@
 fastapi run fastapi_shop.py
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from draftsman.errors import NotFound
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Client]]:
+async def lifespan(app: FastAPI) -> AsyncGenerator[dict[str, Client], None]:
     async with Draftsman() as client:
         yield {"client": client}
 

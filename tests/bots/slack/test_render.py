@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.plain import render_plain
 from draftsman.deliveries.question_text import resolution_text
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import Mode, RequestSummary, Status
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.render import render
@@ -106,7 +106,7 @@ def test_markup_is_escaped_in_every_kind_of_message(kind: DeliveryKind) -> None:
         subject_status=Status.FAILED,
         subject_error=NASTY,
         subject_url=NASTY,
-        subject_repo=NASTY,
+        subject_request=RequestSummary(Mode.FIX, NASTY, NASTY, NASTY, NASTY),
         subject_invoker=NASTY,
         subject_result={"summary": NASTY, "pr_url": NASTY, "title": NASTY},
     )

@@ -107,7 +107,7 @@ async def test_the_owner_of_the_lease_can_write(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:
     """Shows that the writes of the test above are valid."""
-    work = await make.running()
+    work = await make.running(text="Fix the parser")  # only such a job gets an agent
     await rt.checkpoints.begin_step(work.lease, "mine")
     before = await _all_rows(conn)
     await FENCED[write](rt, work)

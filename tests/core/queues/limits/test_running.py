@@ -389,7 +389,7 @@ async def test_an_agent_counts_from_the_run_that_finds_it(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     await set_limits(rt, conn, agent={"coder": {"running": 1}}, queue={"q": {"running": 9}})
-    work = await make.running(queue="q")
+    work = await make.running(queue="q", text="Tidy up")
     await rt.checkpoints.assign_agent(work.lease, "coder")
     await rt.checkpoints.assign_agent(work.lease, "tidy")
     assert (await rt.read_model.job(work.number)).agent_request.agent == "coder"
