@@ -34,6 +34,7 @@ async def test_each_stop_ends_a_run_in_each_isolation(rt: Runtime, make: Factory
             type: await make.queued(type=type, queue="default", overrides=fields) for type in TYPES
         }
 
+    stopped_jobs.INTERRUPTED.clear()
     async with ProcessRuns([stopped_jobs.__name__]) as processes:
         handlers = handlers_of(TYPES, {}, processes)
         async with running_worker(runtime_with(rt), handlers, slots=9):
@@ -47,6 +48,8 @@ async def test_each_stop_ends_a_run_in_each_isolation(rt: Runtime, make: Factory
             for number in timed_out.values():
                 job = await wait_for_status(rt, number, Status.FAILED)
                 assert (job.last_error or "").startswith("ran for 1 s (job limit")
+    stops = (canceled, timed_out, released)
+    assert {*stopped_jobs.INTERRUPTED} == {numbers["stop:thread"] for numbers in stops}
     for type, number in released.items():
         job = await rt.read_model.job(number)
         assert (job.status, job.attempts, job.last_error) == (Status.RESUMED, 0, None), type
