@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from asyncio import timeout
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -62,13 +64,14 @@ class Wait:
             "draftsman.worker.claim_loop.time", SimpleNamespace(monotonic=lambda: self.now)
         )
         patch.setattr(clock, "now", lambda: self.now)
-        patch.setattr(asyncio, "wait_for", self._wait_for)
+        patch.setattr(asyncio, "timeout", self._timeout)
 
-    async def _wait_for(self, woken: Any, seconds: float) -> None:
-        woken.close()
+    @asynccontextmanager
+    async def _timeout(self, seconds: float) -> AsyncIterator[None]:
         self.waits.append(seconds)
         self.now += seconds
         raise TimeoutError
+        yield
 
     def poll(self) -> bool:
         """Let the run wait on."""
@@ -80,7 +83,7 @@ class Wait:
         """Return the token of the run that goes on, None after the period."""
         run = SimpleNamespace(job=SimpleNamespace(token=1, lease=PARKED), lease_end=0.0)
         self.state = run
-        async with asyncio.timeout(10):
+        async with timeout(10):
             job = await self.loop._continue_in_grace(
                 cast("Any", run), seconds, on_poll or self.poll
             )
