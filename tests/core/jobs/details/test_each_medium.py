@@ -34,7 +34,7 @@ WIDE = 10_000
 HINT = re.compile(r"draftsman (?:approve|answer) |a: (?:answer|decide) |enter: |R: ")
 """How people answer or open something in a medium of its own."""
 UNTITLED = {
-    "ticket": "",
+    "request": "",
     "timeline": "Events",
     "questions": "Questions",
     "deliveries": "Deliveries",
