@@ -32,7 +32,7 @@ class FanOutModel(GroupModel):
             if done is None:
                 self.submit([request], new)
             return done or new[0]
-        return children[key] if self._is_same(children[key], request) else "UsageError"
+        return children[key] if self._is_same(children[key], request) else "OtherSpawn"
 
     def gather(self, number: int, children: list[int]) -> list[tuple[int, str]] | None:
         """Return the ends of the children; None if the run was parked for them."""
