@@ -103,7 +103,7 @@ async def test_the_request_is_read_beside_the_question(
         for name, key in (("D-1/1", "t"), ("D-2/1", "t")):
             await seen.see(name, f"{key}: request")
             await seen.press(key)
-            await seen.see(f"Ticket of {name.partition('/')[0]}", "Move it to port 8443.")
+            await seen.see(f"Request of {name.partition('/')[0]}", "Move it to port 8443.")
             await seen.press("escape")
             await seen.see(f"of 3 · {name}")
             await seen.press("s")
