@@ -120,10 +120,10 @@ def test_the_rest_of_a_line_stays() -> None:
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_megabyte_of_beginnings_costs_no_more_than_its_length(template: str) -> None:
+def test_a_text_of_beginnings_costs_no_more_than_its_length(template: str) -> None:
     piece = example(template)[:-2]
-    text = piece * (200_000 // len(piece))
+    text = piece * (50_000 // len(piece))
     begin = time.process_time()
     hide_secrets(text)
     kinds(text)
-    assert time.process_time() - begin < 5
+    assert time.process_time() - begin < 2
