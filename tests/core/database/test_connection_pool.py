@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from psycopg_pool import pool_async
 from psycopg_pool._acompat import AEvent
 
 from draftsman.database.database import Connection, Database
@@ -54,13 +55,13 @@ async def test_a_caller_that_waits_gets_the_connection(small: Database) -> None:
     assert await asyncio.gather(*waiting) == [pid] * 3
 
 
-@pytest.mark.parametrize("steps", range(5))
+@pytest.mark.parametrize("steps", range(8))
 async def test_a_cancellation_that_arrives_with_the_first_connection_counts(
     database_url: str, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
     async def use() -> None:
-        async with db.connection():
-            raise AssertionError
+        async with db.connection(), asyncio.timeout(5):
+            await asyncio.Event().wait()
 
     def cancel(steps: int) -> None:
         if steps:
@@ -68,14 +69,15 @@ async def test_a_cancellation_that_arrives_with_the_first_connection_counts(
         else:
             task.cancel()
 
-    def filled(event: AEvent) -> None:
-        asyncio.Event.set(event)
-        cancel(steps)
+    class Filled(AEvent):
+        def set(self) -> None:
+            super().set()
+            cancel(steps)
 
     db = Database(database_url, DatabaseSettings(), enums=ENUMS, pooled=False)
     await db.open()
     async with db.connection():  # outside the pool, which the second caller opens
-        monkeypatch.setattr(AEvent, "set", filled)
+        monkeypatch.setattr(pool_async, "AEvent", Filled)
         task = asyncio.create_task(use())
         await asyncio.wait([task])
     await db.close()

@@ -75,7 +75,7 @@ async def show_table(view: str, seen: DashboardPilot) -> None:
     """Change to a table of fixed values."""
     await seen.command(view)
     seen.app.main.post_message(_rows(view))
-    await seen.see(f"{view} · {len(ROWS[view])}")
+    await seen.until(lambda: f"{view} · {len(ROWS[view])}" in seen.text)  # or it is open already
 
 
 def _rows(view: str) -> RowsLoaded:
