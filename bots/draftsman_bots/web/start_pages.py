@@ -113,7 +113,7 @@ async def _run(call: Call, form: JobForm, values: Mapping[str, Any]) -> ActionRe
 
 
 def _entered(field: FormField, sent: Mapping[str, str]) -> str:
-    """Return what was entered in a field, of which checkboxes are fields of their own."""
+    """Return the text entered in a field; each checkbox is a field of the form."""
     if field.input is not Input.CHOICES:
         return sent.get(field.id, "")
     options = map(option_value, range(len(field.choices)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Literal, TypedDict, Unpack, cast, overload
@@ -58,14 +59,14 @@ class ApproveOptions(TypedDict, total=False):
     critical: bool
 
 
-class Asking(Generic[R]):
+class Asking(ABC, Generic[R]):
     """A question or an approval, with its result."""
 
     spec: QuestionSpec
 
+    @abstractmethod
     def result(self, recorded: Answered | NoAnswer, people: Mapping[str, Person]) -> R:
         """Return the result for the handler; `people` are those of the directory."""
-        raise NotImplementedError
 
 
 class Ask(Asking["Answered[V] | NoAnswer"], Generic[V]):

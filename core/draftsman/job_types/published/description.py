@@ -136,7 +136,7 @@ class PublishedType(TypeDescription):
 
     @property
     def sources(self) -> list[tuple[str, str]]:
-        """Its module, and its app: what has code of other types, too."""
+        """Its module and its app, which may have other types, too."""
         apps = [("app", self.app)] if self.app else []
         return [("module", self.module), *apps]
 
