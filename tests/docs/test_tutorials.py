@@ -1,4 +1,7 @@
-"""What is quick of the tutorials; tests/soak/soak_tutorials.py follows them as a reader does."""
+"""What is quick of the tutorials and the README.
+
+tests/soak/soak_tutorials.py follows them as a reader does.
+"""
 
 from __future__ import annotations
 
