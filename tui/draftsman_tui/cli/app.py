@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -168,9 +167,9 @@ class Group(click.Group):
         if args[0] in names or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         from draftsman.ids import job_number
+        from draftsman_tui.common.synonyms import near_names
 
-        near = difflib.get_close_matches(args[0], names, 2)
-        if near:
+        if near := near_names(args[0], names, 2):
             hint = f"did you mean {' or '.join(near)}?"
         elif "list" in names and job_number(args[0]) is not None:
             hint = f"run: {ctx.command_path} list {args[0]}"

@@ -20,6 +20,7 @@ import click
 
 from draftsman import __version__
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.deliveries.question_text import visible_context
 from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
 from draftsman.ids import actor_name, job_name
 from draftsman.processes.shutdown import shutdown_signals
@@ -267,7 +268,7 @@ class Demo:
         self.steps.info("question", f"{question.name}  {first}", "yellow")
         for text in others:
             self._out.print(f"{'':21}{text}")
-        for text in (question.context_snippet or "").splitlines():
+        for text in visible_context(question).splitlines():
             self._out.print(line(f"{'':21}", styled(text, "dim")))
         for choice in indented(choice_lines(question)):
             self._out.print(line(f"{'':17}", choice))
