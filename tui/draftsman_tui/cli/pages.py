@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from draftsman import resources
@@ -69,7 +69,7 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str, int]]:
             yield len(heading[1]), anchor, at
 
 
-def _unknown(what: str, word: str, known: Sequence[str] | dict[str, object]) -> NotFound:
-    near = difflib.get_close_matches(word, list(known), 2)
+def _unknown(what: str, word: str, known: Iterable[str]) -> NotFound:
+    near = difflib.get_close_matches(word, [*known], 2)
     tail = f"; did you mean {' or '.join(near)}?" if near else ""
     return NotFound(f"there is no {what}{tail}", hint=CommandHint("help --page"))
