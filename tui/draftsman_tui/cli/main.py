@@ -53,12 +53,7 @@ class Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; `help COMMAND` is `COMMAND --help`, and `D-142` is `show D-142`."""
-        if args[0] == "help" and not ctx.resilient_parsing:
-            if not args[1:]:
-                CommandOutput().write(ctx.get_help() + "\n")
-                ctx.exit()
-            args = [*args[1:], "--help"]
+        """Find the command; `ls` is `jobs`, and `D-142` is `show D-142`."""
         args = [ALIASES.get(args[0], args[0]), *args[1:]]
         if job_number(args[0].partition("/")[0]) is not None:
             args = ["show", *args]
