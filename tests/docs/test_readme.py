@@ -1,7 +1,6 @@
 """The README: short, with its pictures, and its first commands and install lines are true.
 
-`test_tutorials.py` compiles its job and checks its commands; tests/soak/soak_tutorials.py runs
-them.
+`test_command_lines.py` parses its commands; tests/soak/soak_tutorials.py runs them.
 """
 
 from __future__ import annotations

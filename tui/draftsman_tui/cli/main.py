@@ -52,12 +52,7 @@ class Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; `help COMMAND` is `COMMAND --help`, and `ls` is `jobs`."""
-        if args[0] == "help" and not ctx.resilient_parsing:
-            if not args[1:]:
-                CommandOutput().write(ctx.get_help() + "\n")
-                ctx.exit()
-            args = [*args[1:], "--help"]
+        """Find the command; `ls` is `jobs`."""
         args = [ALIASES.get(args[0], args[0]), *args[1:]]
         if args[0] in COMMANDS:  # channels are not looked for
             return click.Group.resolve_command(self, ctx, args)

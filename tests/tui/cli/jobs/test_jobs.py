@@ -257,7 +257,7 @@ async def test_the_table_fits_80_columns_in_colour(
     assert len(lines) == 3
     assert max(map(cell_len, lines)) <= 80
     assert "\x1b[1;33mwaiting for input" in screen.screen
-    assert "\\x1b[2Jhos" in screen.plain
+    assert "\\u{1b}[2Jhos" in screen.plain
     assert "…" in screen.plain
     assert "answer D-" in screen.plain
 
