@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,8 +24,9 @@ from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
 from draftsman.formats.invisible import one_line
 from draftsman.ids import actor_name, job_name
+from draftsman.jobs.details.sections.event_sentences import event_sentence
+from draftsman.jobs.details.sections.section import plain
 from draftsman.processes.shutdown import shutdown_signals
-from draftsman.value_format import network_text
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.demo.agent import (
     REQUEST,
@@ -35,67 +36,46 @@ from draftsman_tui.cli.demo.agent import (
     unusable_database,
 )
 from draftsman_tui.cli.prompts import prompt
+from draftsman_tui.common.sections import reader_at
 from draftsman_tui.terminal.output import CommandOutput, line, styled
 from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND, start_process
 
 if TYPE_CHECKING:
     from draftsman.events.event import Event
+    from draftsman.jobs.details.sections.section import Reader
     from draftsman.jobs.job import Job
     from draftsman.people.actor import Actor
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
 
 
-def _validation(payload: dict[str, Any]) -> str:
-    outcome = "passed" if payload.get("passed") else "failed"
-    return f"{payload['name']} {outcome}: {payload.get('summary', '')}"
-
-
-def _sandbox(payload: dict[str, Any]) -> str:
-    network = network_text(payload.get("network"), "network open", "no network")
-    weaker = "; weaker than bwrap: see draftsman doctor"
-    warning = weaker if payload.get("mode") == "landlock" else ""
-    return f"{payload.get('mode')}, {network}{warning}"
-
-
-STEPS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
-    "job_created": ("queued", "cyan", lambda _: "waiting for a worker"),
-    "job_started": ("run", "cyan", lambda _: "started"),
-    "repo_resolved": ("clone", "cyan", lambda payload: f"at {payload['base_sha'][:12]}"),
-    "sandbox_applied": ("sandbox", "cyan", _sandbox),
-    "iteration_started": (
-        "agent",
-        "cyan",
-        lambda payload: f"{payload['agent']}, iteration {payload['iteration']}",
-    ),
-    "validation_ran": ("validate", "cyan", _validation),
-    "agent.validation_ran": ("validate", "cyan", _validation),
-    "agent.command_executed": (
-        "fix",
-        "cyan",
-        lambda payload: f"{payload['name']}: {payload.get('summary', '')}",
-    ),
-    "agent.permission": ("decision", "green", lambda payload: str(payload.get("decision"))),
-    "needs_input": ("parked", "yellow", lambda _: "waiting for an answer"),
-    "job_resumed": ("resumed", "green", lambda payload: f"by {', '.join(payload.get('by', ()))}"),
-    "job_released": ("rescued", "green", lambda _: "continues from its last checkpoint"),
-    "branch_published": (
-        "branch",
-        "green",
-        lambda payload: f"{payload['branch']} at {payload['commit'][:12]}",
-    ),
-    "job_completed": ("completed", "bold green", lambda _: ""),
+STEPS: Final[dict[str, tuple[str, str]]] = {
+    "job_created": ("queued", "cyan"),
+    "job_started": ("run", "cyan"),
+    "repo_resolved": ("clone", "cyan"),
+    "sandbox_applied": ("sandbox", "cyan"),
+    "iteration_started": ("agent", "cyan"),
+    "validation_ran": ("validate", "cyan"),
+    "agent.validation_ran": ("validate", "cyan"),
+    "agent.command_executed": ("fix", "cyan"),
+    "agent.permission": ("decision", "green"),
+    "needs_input": ("parked", "yellow"),
+    "job_resumed": ("resumed", "green"),
+    "job_released": ("rescued", "green"),
+    "branch_published": ("branch", "green"),
+    "job_completed": ("completed", "bold green"),
 }
-"""Label, style and text of each event kind that is a step of the demo."""
+"""Label and style of each event kind that is a step of the demo."""
 
 
-def step(event: Event) -> tuple[str, str, str]:
-    """Return label, text and style of an event."""
-    if event.kind in STEPS:
-        label, style, text = STEPS[event.kind]
-        return label, text(event.payload), style
-    detail = event.payload.get("error") or event.payload.get("reason") or ""
-    return event.kind.removeprefix("job_")[:10], one_line(str(detail)), "red"
+def step(event: Event, reader: Reader) -> tuple[str, str, str]:
+    """Return label, sentence and style of an event."""
+    failed = (event.kind.removeprefix("job_")[:10], "red")
+    label, style = STEPS.get(event.kind, failed)
+    text = one_line(plain(event_sentence(event, reader)))
+    if event.payload.get("mode") == "landlock":
+        text += "; weaker than bwrap: see draftsman doctor"
+    return label, text, style
 
 
 def summary(job: Job) -> list[Any]:
@@ -352,7 +332,8 @@ class Demo:
         if self._out.json:
             self._out.item(event)
         elif event.kind not in HIDDEN:
-            self.info(*step(event), event.created_at.timestamp())
+            reader = reader_at(policy=self._runtime.policy)
+            self.info(*step(event, reader), event.created_at.timestamp())
 
 
 def _prompt(question: Question) -> str:
