@@ -18,6 +18,7 @@ from draftsman.entities.registry import listings
 from draftsman.errors import NotFound
 from draftsman.formats.json_data import as_data
 from draftsman.ids import JobRef
+from draftsman.jobs.details.throughput import Period
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import Repo
@@ -69,6 +70,7 @@ READS: Final[dict[str, Read]] = {
     **{f"table {name}": _table(name) for name in VIEWS},
     **{f"list {name}": _list(name) for name in listings()},
     "stats": lambda rt, _: rt.read_model.stats(),
+    "throughput": lambda rt, _: rt.throughput.read(Period.HOUR),
     "activity": lambda rt, _: rt.read_model.activity(SINCE),
     "pages of each status": lambda rt, _: rt.read_model.page(statuses=[Status.COMPLETED]),
     "paused jobs": lambda rt, _: rt.read_model.jobs(paused=True),

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from draftsman.jobs.control.service.messages import JobMessages, RunMessages
     from draftsman.jobs.details.service.log_feed import LogFeed
     from draftsman.jobs.details.service.read_model import ReadModel
+    from draftsman.jobs.details.service.throughput import JobThroughput
     from draftsman.jobs.pending_decisions.service import PendingDecisions
     from draftsman.jobs.requests.service.attachments import Attachments
     from draftsman.jobs.requests.service.request_checks import RequestChecks
@@ -247,6 +248,13 @@ class Runtime:
         from draftsman.jobs.details.service.read_model import ReadModel
 
         return ReadModel(self.db, lease=self.settings.worker.lease)
+
+    @cached_property
+    def throughput(self) -> JobThroughput:
+        """Throughput of finished jobs."""
+        from draftsman.jobs.details.service.throughput import JobThroughput
+
+        return JobThroughput(self.db, self.read_model)
 
     @cached_property
     def log_feed(self) -> LogFeed:

@@ -1,4 +1,4 @@
-"""Takes the pictures for the README: the real dashboard with jobs of a real worker.
+"""Takes the pictures of the pages: the real dashboard with jobs of a real worker.
 
 python -m tests.docs.pictures
 """
@@ -56,7 +56,7 @@ NAMING: Final = QuestionSpec(
 )
 HOST: Final = "build-1"
 """Host name of the worker in a picture."""
-PICTURED: Final = re.compile(r"!\[[^\]]*\]\((docs/[^)]+\.svg)\)")
+PICTURED: Final = re.compile(r"!\[[^\]]*\]\(([^)]+\.svg)\)")
 
 
 async def take(config: Path, into: Path) -> None:

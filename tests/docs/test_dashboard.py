@@ -1,4 +1,4 @@
-"""The page about the dashboard matches the code; tests/soak takes the README's pictures."""
+"""The page about the dashboard matches the code; tests/soak takes its pictures."""
 
 from __future__ import annotations
 
@@ -48,8 +48,12 @@ def test_keys_on_other_pages_are_those_of_their_table() -> None:
     assert [pair for pair in named if pair not in keys] == []
 
 
-def test_pictures_of_the_readme_exist() -> None:
-    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    named = {DOCS.parent / name for name in PICTURED.findall(text)}
+def test_every_picture_is_on_a_page() -> None:
+    pages = [DOCS.parent / "README.md", *DOCS.glob("*.md")]
+    named = {
+        (page.parent / name).resolve()
+        for page in pages
+        for name in PICTURED.findall(page.read_text(encoding="utf-8"))
+    }
     assert {path for path in named if path.parent == PLACE} == set(PLACE.glob("*.svg"))
     assert [path for path in named if not path.exists()] == []

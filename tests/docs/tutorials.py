@@ -1,7 +1,8 @@
-"""Tutorials: their blocks in order, and a shell that does what a reader would do.
+"""Tutorials and the README: their blocks in order, and a shell that does what a reader would do.
 
 A block of Python whose first line is a comment with a name is that file. A block of `text` after
-one of `sh` is what the commands print: these lines, in this order, with anything for `…`.
+one of `sh` is what the commands print: these lines, in this order, with anything for `…`. A
+block of `bash` is shown, and not run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final
 
 from tests.docs.pages import DOCS
 
-NAMES: Final = ("tutorial-jobs.md", "tutorial-agents.md")
+NAMES: Final = ("tutorial-jobs.md", "tutorial-agents.md", "../README.md")
 BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE: Final = re.compile(r"# ([\w.]+)\n")
 REPEATABLE: Final = re.compile(r"draftsman (types|questions|show|diff)[^\n]*\n")
@@ -47,7 +48,7 @@ def steps(name: str) -> Iterator[Step]:
             assert found, f"{name}: a block without the name of its file: {code}"
             yield Step(code, file=found[1])
         else:
-            assert language == "text", f"{name}: nothing runs a block of {language}"
+            assert language in ("text", "bash"), f"{name}: nothing runs a block of {language}"
 
 
 def is_seen(expected: tuple[str, ...], output: str) -> bool:

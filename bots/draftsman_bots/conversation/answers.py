@@ -11,6 +11,7 @@ from draftsman.errors import UsageError
 from draftsman.questions.answer import ParsedAnswer, parse_answer
 from draftsman.questions.question import Decision, Question, QuestionKind
 from draftsman.questions.response import build_response
+from draftsman_bots.conversation.typography import DASHES, LONG_DASHES, bare, plain, stripped
 
 VERBS: Final = {
     "approve": Decision.APPROVE,
@@ -18,9 +19,9 @@ VERBS: Final = {
     "request-changes": Decision.REQUEST_CHANGES,
 }
 """The decisions of commands."""
-_REASONED: Final = re.compile(
-    r"(deny|request[ -]changes)(?:[,:]?\s+(.*))?", re.IGNORECASE | re.DOTALL
-)
+_REASONED: Final = re.compile(r"(deny|request[ -]changes)(?=[\s,:;-]|$)", re.IGNORECASE)
+_LEADING: Final = re.compile(rf"\s*(?:[,:;]|[{DASHES}]+(?=\s)|[{LONG_DASHES}]+)?")
+_WORDS: Final = frozenset({*VERBS, "yes", "no", "ok", "okay", "approved", "denied", "y", "lgtm"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,29 @@ class ApprovalDecision:
 
 def parse_decision(text: str) -> ApprovalDecision | None:
     """Parse exactly `approve`, `deny` with an optional reason, or `request changes` with a text."""
-    text = text.strip()
-    if text.casefold() == "approve":
-        return ApprovalDecision(Decision.APPROVE)
-    if match := _REASONED.fullmatch(text):
-        return ApprovalDecision(VERBS[verb_of(match[1])], (match[2] or "").strip() or None)
-    return None
+    text = stripped(text)
+    word = verb_of(bare(text))
+    if word in VERBS:
+        return ApprovalDecision(VERBS[word])
+    match = _REASONED.match(plain(text))
+    if match is None or text[match.end() : match.end() + 1] == "-":
+        return None
+    return ApprovalDecision(VERBS[verb_of(match[1])], reason_of(text[match.end() :]))
+
+
+def reason_of(text: str) -> str | None:
+    """Return the reason after a decision and perhaps a dash; None without one."""
+    return stripped(_LEADING.sub("", text, count=1)) or None
+
+
+def is_decision_word(text: str) -> bool:
+    """Return whether a line is a word for a decision, also one that does not decide: `LGTM`."""
+    return verb_of(bare(text)) in _WORDS
 
 
 def verb_of(words: str) -> str:
     """Return the name of a command as it is written: `Request changes` is `request-changes`."""
-    return words.casefold().replace(" ", "-")
+    return plain(words).casefold().replace(" ", "-")
 
 
 def accepting_questions(questions: Sequence[Question], text: str) -> list[Question]:

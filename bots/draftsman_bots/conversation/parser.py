@@ -9,7 +9,7 @@ answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,10 +20,12 @@ from draftsman_bots.conversation.answers import (
     VERBS,
     ApprovalDecision,
     parse_decision,
+    reason_of,
     verb_of,
 )
 from draftsman_bots.conversation.commands import COMMANDS, About, Command, Surface
 from draftsman_bots.conversation.requests import MODES, JobRequest, ScheduleRequest, read_request
+from draftsman_bots.conversation.typography import plain, stripped, without_signature
 
 ATTENTION: Final = ("ack", "snooze", "delegate")
 """Commands on the notifications of a question."""
@@ -33,10 +35,10 @@ _MENTION: Final = re.compile(r"@([A-Za-z0-9_]{1,100}(?:-[A-Za-z0-9_]{1,100}){0,5
 _CALL: Final = re.compile(r"/draftsman(?![\w-])[,:]?\s*", re.IGNORECASE)
 _TWO_WORDS: Final = "|".join(name.replace("-", "[ -]") for name in COMMANDS if "-" in name)
 _WORD: Final = re.compile(
-    rf"(/?)({_TWO_WORDS}|[A-Za-z]{{2,20}})(?:[,:]?(?=\s|$))(\s*)", re.IGNORECASE
+    rf"(/ ?|)({_TWO_WORDS}|[A-Za-z]{{2,20}})(?:[,:;.!]?(?=\s|$))(\s*)", re.IGNORECASE
 )
 _NAME: Final = re.compile(
-    r"[dD]-(?P<job>[1-9][0-9]{0,17})(?:/(?P<question>[1-9][0-9]{0,8}))?(?:[,:]?\s+|$)"
+    r"[dD]-(?P<job>[1-9][0-9]{0,17})(?:/(?P<question>[1-9][0-9]{0,8}))?[,:;.!]?(?:\s+|$)"
 )
 _SHORT_NAME: Final = re.compile(
     r"(?:[dD]-[0-9]{1,18}|[0-9]{1,18}|[0-9a-fA-F]{8}[0-9a-fA-F-]{0,28})(?:/[0-9]{1,9})?(?:\s+|$)"
@@ -141,19 +143,19 @@ def parse(
     unquoted = list(_unquoted_lines(lines, dialect))
     if not unquoted:
         return None
-    first = unquoted[0][1].strip()
-    if name and (match := _MENTION.match(first)):
+    first = stripped(unquoted[0][1])
+    if name and (match := _match(_MENTION, first)):
         if match[1].casefold() != name.casefold():
             return None  # it mentions another member
         first = first[match.end() :]
         addressed = True
     elif addressed:
         first = first.lstrip(",: ")
-    called = _CALL.match(first)
+    called = _match(_CALL, first)
     if called:
         first = first[called.end() :]
         addressed = True
-    literal = _join(first, [line for _, line in unquoted[1:]])
+    literal = _join(without_signature([first, *(line for _, line in unquoted[1:])]))
     whole = "\n".join([first, *lines[unquoted[0][0] + 1 :]]).strip()
     if not literal:
         return ParsedText(addressed=True) if addressed else None
@@ -162,7 +164,7 @@ def parse(
     if parsed.literal:
         return parsed
     decided = parsed.decision or parse_decision(parsed.text)
-    unknown = _UNKNOWN.match(literal)
+    unknown = _match(_UNKNOWN, literal)
     return replace(parsed, decision=decided, literal=literal, unknown=unknown[1] if unknown else "")
 
 
@@ -205,18 +207,18 @@ def _parse_command(
 
     A request and a message to the agent are taken whole, with the quotes in them.
     """
-    match = _WORD.match(literal)
+    match = _match(_WORD, literal)
     command = COMMANDS.get(verb_of(match[2])) if match else None
     if match is None or command is None or not _is_known(command, match, dialect):
         return _named(literal, addressed=addressed)
     is_request = command.about is About.REQUEST
     if is_request or command.name == "tell":
-        match = _WORD.match(whole) or match
+        match = _match(_WORD, whole) or match
         rest = whole[match.end() :]
     else:
         rest = literal[match.end() :]
     slash = bool(match[1])
-    is_named = command.about in (About.JOB, About.QUESTION) and bool(_NAME.match(rest))
+    is_named = command.about in (About.JOB, About.QUESTION) and bool(_match(_NAME, rest))
     is_alone = not rest or "\n" in match[3]
     is_sure = slash or (is_named and (addressed or command.name in VERBS))
     is_said = addressed and (
@@ -246,7 +248,7 @@ def _is_known(command: Command, match: re.Match[str], dialect: Dialect) -> bool:
 
 def _named(literal: str, *, addressed: bool) -> ParsedText:
     """Return a text without a command, which may begin with the name of a job or question."""
-    match = _NAME.match(literal) if addressed else None
+    match = _match(_NAME, literal) if addressed else None
     if match is None:
         return ParsedText(_first_line(literal), literal)
     text = literal[match.end() :].strip()
@@ -272,9 +274,9 @@ def _with_arguments(
     """Return the command with its job or question, its text, and its decision."""
     match = None
     if command.about in (About.JOB, About.QUESTION):
-        match = _NAME.match(rest)
+        match = _match(_NAME, rest)
         if match is None and (dialect.short_names or _is_number(command, rest)):
-            match = _SHORT_NAME.match(rest)
+            match = _match(_SHORT_NAME, rest)
             if match and command.about is About.QUESTION and "/" not in match[0]:
                 match = None  # `answer 2` is a choice
     if match:
@@ -288,7 +290,7 @@ def _with_arguments(
 
 def _with_name(parsed: ParsedText, typed: str) -> ParsedText:
     """Return the text with the job or question that it names."""
-    ref = typed.strip().rstrip(",:")
+    ref = typed.strip().rstrip(",:;.!")
     match = _NUMBERS.fullmatch(ref)
     job = int(match[1]) if match else None
     question = int(match[2]) if match and match[2] else None
@@ -304,18 +306,24 @@ def _decision(parsed: ParsedText, command: Command, dialect: Dialect) -> Approva
     if command.name == "answer":
         return parse_decision(parsed.text)
     decision = VERBS.get(command.name)
+    reason = reason_of(parsed.text)
     is_sure = dialect.approval_reasons and parsed.addressed and bool(parsed.ref)
-    if decision is None or (decision is Decision.APPROVE and parsed.text and not is_sure):
+    if decision is None or (decision is Decision.APPROVE and reason and not is_sure):
         return None
-    return ApprovalDecision(decision, parsed.text or None)
+    return ApprovalDecision(decision, reason)
 
 
 def _first_line(text: str) -> str:
     return text.partition("\n")[0].strip()
 
 
-def _join(first: str, following: list[str]) -> str:
-    return "\n".join([first.strip(), *(line.rstrip() for line in following)]).strip()
+def _join(lines: Sequence[str]) -> str:
+    return stripped("\n".join(line.rstrip() for line in lines))
+
+
+def _match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Match in the plain text, whose positions are those of the text."""
+    return pattern.match(plain(text))
 
 
 def _unquoted_lines(lines: list[str], dialect: Dialect) -> Iterator[tuple[int, str]]:

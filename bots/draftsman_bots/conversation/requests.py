@@ -2,7 +2,7 @@
 
 Options precede or follow the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
 `--mode=fix|investigate`; before it also with a space for the `=`. Quoted text is never an option,
-and `--` ends the options.
+and `--` ends the options. Dashes and quotes may be those of any keyboard.
 """
 
 from __future__ import annotations
@@ -13,14 +13,24 @@ from typing import Final
 
 from draftsman.errors import UsageError
 from draftsman.schedules.phrases import Phrase
+from draftsman_bots.conversation.typography import DASHES, LONG_DASHES, QUOTES, stripped
 
 MODES: Final = ("fix", "investigate")
 OPTIONS: Final = ("repo", "agent", "ref", "mode")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
-_PAIRS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’"}  # noqa: RUF001
-_OPTION: Final = re.compile(r"(?:--|—|–)([A-Za-z]+)(?:=|(?=\s)|$)")  # noqa: RUF001
+_NAME: Final = (
+    rf"(?:(?:-[{DASHES}]+|[{LONG_DASHES}][{DASHES}]*)(?P<name>[A-Za-z]+)"
+    rf"|-(?P<known>{'|'.join(OPTIONS)}))"
+)
+"""An option after dashes; after a single plain one, which a text may have, only a known one."""
+_OPTION: Final = re.compile(
+    rf"{_NAME}(?:=|[^\S\n]+=[^\S\n]+(?=\S)|:[^\S\n]*(?=\S)|(?=\s)|$)", re.IGNORECASE
+)
+_QUOTED: Final = "|".join(
+    f"{opening}[^{closings}]{{0,1000}}[{closings}]" for opening, closings in QUOTES.items()
+)
 _TRAILING_OPTION: Final = re.compile(
-    r"(?:^|\s)(?:--|—|–)([A-Za-z]+)=(\"[^\"]{0,1000}\"|“[^”]{0,1000}”|[^\s\"“”]+)\s*$"  # noqa: RUF001
+    rf"(?:^|\s){_NAME}=(?P<value>{_QUOTED}|[^\s\"“”„«»]+)\s*$", re.IGNORECASE
 )
 
 
@@ -66,7 +76,7 @@ def read_request(mode: str, text: str) -> JobRequest:
     options: dict[str, str] = {}
     plain = text
     while match := _OPTION.match(plain):
-        name = match[1].lower()
+        name = _name(match)
         plain = plain[match.end() :]
         is_empty = match[0].endswith("=") and not plain[:1].strip()
         value, plain = ("", plain) if is_empty else _option_value(plain)
@@ -75,9 +85,9 @@ def read_request(mode: str, text: str) -> JobRequest:
     if plain == "--" or plain.startswith(("-- ", "--\n")):
         plain = plain[2:].strip()
     else:
-        while (match := _TRAILING_OPTION.search(plain)) and match[1].lower() in OPTIONS:
-            name = match[1].lower()
-            value = _unquoted(match[2])
+        while (match := _TRAILING_OPTION.search(plain)) and _name(match) in OPTIONS:
+            name = _name(match)
+            value = _unquoted(match["value"])
             _check_option(name, value, options)
             options[name] = value
             plain = plain[: match.start()].rstrip()
@@ -110,15 +120,22 @@ def first_word(text: str) -> tuple[str, str]:
 def _option_value(text: str) -> tuple[str, str]:
     """Return the value of an option, quoted or not, and the text after it."""
     text = text.lstrip()
-    closing = _PAIRS.get(text[:1])
-    if closing is not None and (end := text.find(closing, 1)) > 0:
+    if end := _closing(text):
         return text[1:end].strip(), text[end + 1 :].lstrip()
-    return first_word(text)
+    value, text = first_word(text)
+    return stripped(value), text
 
 
 def _unquoted(text: str) -> str:
     """Return the text without quotes around the whole of it."""
-    closing = _PAIRS.get(text[:1])
-    if closing is not None and len(text) > 1 and text.find(closing, 1) == len(text) - 1:
-        return text[1:-1]
-    return text
+    return text[1:-1].strip() if 0 < _closing(text) == len(text) - 1 else text
+
+
+def _closing(text: str) -> int:
+    """Return where the quote at the beginning of a text is closed; 0 without one."""
+    closings = QUOTES.get(text[:1], "")
+    return min((end for closing in closings if (end := text.find(closing, 1)) > 0), default=0)
+
+
+def _name(match: re.Match[str]) -> str:
+    return str(match["name"] or match["known"]).lower()

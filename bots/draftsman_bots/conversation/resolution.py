@@ -24,6 +24,7 @@ from draftsman_bots.conversation.answers import (
     VERBS,
     ApprovalDecision,
     accepting_questions,
+    is_decision_word,
     names_choice,
 )
 from draftsman_bots.conversation.commands import About
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from draftsman.questions.answer import Answer
 
 _NUMBER: Final = re.compile(r"[0-9]{1,3}[.)]?")
-_DECIDING: Final = frozenset({"yes", "no", "ok", "okay", "approved", "denied", "y"})
 
 
 class Change(StrEnum):
@@ -142,6 +142,8 @@ class Resolved:
     text: str = ""
     answer: Answer | None = None
     """The accepted answer that was changed."""
+    is_certain: bool = False
+    """Whether it is no talk: such a text always gets a reply."""
 
 
 def resolve(text: WrittenText, place: Place) -> Resolved:
@@ -262,16 +264,16 @@ def _resolve_answer(
     decision = parsed.decision
     is_decision = parsed.verb in VERBS and not parsed.doubtful
     if is_decision and decision is None:
-        return Resolved(Outcome.WRONG_KIND, open_questions)
+        return Resolved(Outcome.WRONG_KIND, open_questions, is_certain=True)
     is_approval = any(item.kind is QuestionKind.APPROVAL for item in questions)
     if accepting and not (is_decision or is_approval):
         decision = None
     candidates = _of_kind(open_questions, decision)
     if not candidates:
-        is_meant = _is_meant(parsed, place, open_questions)
-        is_meant = is_meant or parsed.answer.casefold() in _DECIDING
+        is_certain = _is_decisive(parsed) or is_decision_word(parsed.answer_line)
+        is_meant = is_certain or _is_meant(parsed, place, open_questions)
         outcome = Outcome.WRONG_KIND if is_meant else Outcome.TALK
-        return Resolved(outcome, open_questions, decision=decision)
+        return Resolved(outcome, open_questions, decision=decision, is_certain=is_certain)
     if decision is None and accepting:
         candidates = accepting
     if parsed.unknown and not _names_any(parsed, candidates):
@@ -342,13 +344,18 @@ def _nothing_here(parsed: ParsedText, place: Place) -> Resolved:
 
 def _is_meant(parsed: ParsedText, place: Place, questions: Sequence[Question]) -> bool:
     """Return whether a text is an answer to one of the questions, not talk among people."""
-    if parsed.explicit or parsed.decision is not None or place.talk is Talk.ALL:
+    if _is_decisive(parsed) or place.talk is Talk.ALL:
         return True
     if _names_any(parsed, questions) or _NUMBER.fullmatch(parsed.answer):
         return True
     return place.talk is Talk.PERMITTED and any(
         item.freeform_allowed and item.name in place.permitted for item in questions
     )
+
+
+def _is_decisive(parsed: ParsedText) -> bool:
+    """Return whether a text is for the bot, or is a decision."""
+    return parsed.explicit or parsed.decision is not None
 
 
 def _names_any(parsed: ParsedText, questions: Sequence[Question]) -> bool:

@@ -11,6 +11,7 @@ from draftsman.actions.requests import submit
 from draftsman.attention.digests import OFF
 from draftsman.errors import CORRECTABLE, IdempotencyConflict
 from draftsman.ids import job_name
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.people.actor import Actor
 from draftsman_bots.conversation.commands import Surface
 from draftsman_bots.conversation.parser import REPLY, parse
@@ -110,9 +111,8 @@ class MailHandler:
         try:
             inputs = await self._rt.templates.inputs(await self._rt.templates.get(template))
             params = {name: value for name, value in values.items() if name in inputs.properties}
-            request = await self._rt.templates.request(
-                template, params, event=mail.key, notify=(f"{NAME}:{mail.sender}",)
-            )
+            form = EnteredForm(params, event=mail.key, notify=(f"{NAME}:{mail.sender}",))
+            request = await self._rt.templates.request(template, form)
             submitted = (await submit(Call(self._rt, actor), request)).value
         except IdempotencyConflict:
             return "submitted before"

@@ -11,6 +11,7 @@ from draftsman.errors import Refused
 from draftsman.ids import job_name
 from draftsman.jobs.fits import REVISABLE
 from draftsman.jobs.job import AGENT_TYPE, Condition, Status
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.uncommitted_changes import FIELD
 from draftsman.people.policy import Verb
 from draftsman.text import humanize
@@ -63,7 +64,7 @@ async def run_type(
     call: Call, type: TypeDescription, parameters: Mapping[str, Any]
 ) -> ActionResult[SubmittedJob]:
     """Submit a job of a described type."""
-    request = await call.rt.request_checks.of_type(type, parameters, event=call.event)
+    request = await call.rt.request_checks.of_type(type, EnteredForm(parameters, event=call.event))
     return submitted(await call.rt.submissions.submit(request, call.actor))
 
 

@@ -21,6 +21,7 @@ from draftsman.actions.requests import submitted
 from draftsman.entities.schedules import template_data
 from draftsman.formats.amounts import counted
 from draftsman.formats.times import in_zone
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.people.policy import Verb
 
 if TYPE_CHECKING:
@@ -197,9 +198,8 @@ async def run_template(
     unchecked: bool = False,
 ) -> ActionResult[SubmittedJob]:
     """Submit a job from a template."""
-    request = await call.rt.templates.request(
-        template, parameters, fields=fields, event=call.event, typed=True, unchecked=unchecked
-    )
+    form = EnteredForm(parameters, typed=True, fields=fields or {}, event=call.event)
+    request = await call.rt.templates.request(template, form, unchecked=unchecked)
     return submitted(await call.rt.submissions.submit(request, call.actor))
 
 

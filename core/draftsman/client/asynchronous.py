@@ -24,6 +24,7 @@ from draftsman.jobs.control.job_message import SentMessage
 from draftsman.jobs.control.service.control import CancelResult, PauseResult
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import TERMINAL, Job, Source
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.jobs.requests.service.submissions import SubmittedJob
@@ -493,9 +494,8 @@ class Client(QuestionClient):
         `fields` replace those of the template. Raises NotFound, and UsageError for parameters that
         do not match the template's schema, or as `submit` does.
         """
-        request = await self._rt.templates.request(
-            name, params or {}, fields=fields, unchecked=unchecked
-        )
+        form = EnteredForm(params or {}, fields=fields)
+        request = await self._rt.templates.request(name, form, unchecked=unchecked)
         return await self._rt.submissions.submit(request, await self._rt.actor(Source.API))
 
     async def get(self, job: JobName) -> Job:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MAX_AMOUNT: Final = 1e12
 _AMOUNT: Final = re.compile(r"(?:add\s+)?\$?\s*(\d[\d,]*(?:\.\d+)?)\s*(?:\$|usd|tokens)?", re.I)
 _ENDINGS: Final = ".)! "
+_WRAPPING: Final = "\"'`*_“”„‟‘’‚‛«»‹›「」"  # noqa: RUF001
 """Characters at the end of an answer that people add to the name or number of a choice."""
 
 
@@ -132,8 +133,9 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
     """Parse the response to an `input` question.
 
     A choice is matched by value, label or number, in this order, as `matching_key` compares them;
-    if none matches, without `.`, `)` and `!` at the end. A button sends the value. Raises
-    UsageError with what is allowed if none matches, and for free text of another kind than asked.
+    if none matches, without `.`, `)` and `!` at the end, then without quotes, too. A button sends
+    the value. Raises UsageError with what is allowed if none matches, and for free text of another
+    kind than asked.
     """
     text = (response.text or "").strip()
     if not text:
@@ -173,8 +175,11 @@ def _chosen(question: Question, text: str) -> str | None:
         return text
     numbers = [str(number) for number in range(1, len(choice_values) + 1)]
     wanted = matching_key(text)
-    for ignored in ("", _ENDINGS):
-        key = wanted.rstrip(ignored)
+    for key, ignored in (
+        (wanted, ""),
+        (wanted.rstrip(_ENDINGS), _ENDINGS),
+        (wanted.strip(_WRAPPING + _ENDINGS), _ENDINGS),
+    ):
         for names in (choice_values, question.labels(), numbers):
             matches = [
                 value

@@ -12,6 +12,7 @@ from draftsman.errors import DraftsmanError, NotPermitted, UsageError
 from draftsman.job_types.published import service
 from draftsman.job_types.published.description import TypeDescription
 from draftsman.jobs.job import Source
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
@@ -56,7 +57,7 @@ async def test_an_operator_changes_templates_and_an_invoker_runs_them(as_role: A
     anna = await as_role("anna")
     definition = define({"type": "noop", "text": "{n}", "parameters": {"properties": {"n": {}}}})
     await olga.templates.add("report", definition, await olga.actor())
-    request = await anna.templates.request("report", {"n": 1}, unchecked=True)
+    request = await anna.templates.request("report", EnteredForm({"n": 1}), unchecked=True)
     job = await anna.submissions.submit(request, await anna.actor())
     assert (await olga.read_model.job(job.number)).template == "report"
 
@@ -76,7 +77,7 @@ async def test_the_retry_of_another_version_is_refused(
     await olga.templates.edit(first, define({"type": "noop", "title": "x"}), await olga.actor())
     conn = await session("anna")
     anna = await as_role("anna")
-    request = await anna.templates.request("report@1", {}, unchecked=True)
+    request = await anna.templates.request("report@1", EnteredForm(), unchecked=True)
     job = await anna.submissions.submit(request, await anna.actor())
     await anna.job_control.cancel(job.number, await anna.actor())
     async with conn.transaction(force_rollback=True), refused(FORBIDDEN, "may not submit"):

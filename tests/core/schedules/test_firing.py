@@ -11,6 +11,7 @@ import pytest
 
 from draftsman.errors import NotFound
 from draftsman.jobs.job import Source, Status
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.runs import sweep as sweeping
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
@@ -287,7 +288,7 @@ async def test_a_schedule_keeps_the_version_of_a_removed_template(
     await rt.schedules.add(spec("a", template="ping@1", request=None), owner)
     await rt.templates.remove("ping", owner)
     with pytest.raises(NotFound, match="template ping was removed"):
-        await rt.templates.request("ping@1", {})
+        await rt.templates.request("ping@1", EnteredForm())
     await clock.forward(HOUR)
     assert await _fire(rt) == 1
     (schedule,) = await rt.schedules.all()

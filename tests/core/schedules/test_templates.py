@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from draftsman.errors import Conflict, NotFound, NotPermitted, UsageError
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.invocation import TemplateRef
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
@@ -27,7 +28,7 @@ def definition(**fields: Any) -> TemplateDefinition:
 
 
 async def _run(rt: Runtime, name: str, owner: Actor, **params: Any) -> int:
-    request = await rt.templates.request(name, params, unchecked=True)
+    request = await rt.templates.request(name, EnteredForm(params), unchecked=True)
     return (await rt.submissions.submit(request, owner)).number
 
 
@@ -104,14 +105,16 @@ async def test_wrong_parameters_are_refused_with_what_is_allowed(
 ) -> None:
     await rt.templates.add("report", definition(), owner)
     with pytest.raises(UsageError, match=problem):
-        await rt.templates.request("report", params)
+        await rt.templates.request("report", EnteredForm(params))
     assert await rt.read_model.jobs() == []
 
 
 async def test_fields_replace_those_of_the_template(rt: Runtime, owner: Actor) -> None:
     await rt.templates.add("report", definition(priority=1), owner)
     request = await rt.templates.request(
-        "report", {"days": "2"}, fields={"priority": 7, "key": "k"}, typed=True, unchecked=True
+        "report",
+        EnteredForm({"days": "2"}, typed=True, fields={"priority": 7, "key": "k"}),
+        unchecked=True,
     )
     assert (request.priority, request.key, request.payload["days"]) == (7, "k", 2)
     assert request.template == TemplateRef(name="report", version=1, parameters={"days": 2})

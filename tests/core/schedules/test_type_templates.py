@@ -10,6 +10,7 @@ import pytest
 from draftsman.errors import AmbiguousName, InvalidParameters, NotFound, UsageError
 from draftsman.job_types.published import service
 from draftsman.job_types.published.description import TypeDescription
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.schedules.template import define
@@ -41,7 +42,7 @@ async def added(rt: Runtime, owner: Actor, **fields: Any) -> None:
 
 async def payload(rt: Runtime, **params: Any) -> dict[str, Any]:
     """Return the payload of the request, which a submission checks, too."""
-    request = await rt.templates.request("report", params)
+    request = await rt.templates.request("report", EnteredForm(params))
     await rt.published_types.check(WEEKLY, [request.payload])
     return dict(request.payload)
 

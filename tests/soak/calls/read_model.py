@@ -10,6 +10,7 @@ from uuid import UUID
 from draftsman.database.database import Connection
 from draftsman.ids import parse_job
 from draftsman.jobs.details import store as read_model
+from draftsman.jobs.details.throughput import Period
 from tests.soak.calls.call import ALIVE, ENDS, MIDDLE, MISSING, Call, last_of
 from tests.soak.history import ALL, FINISHED, WAITING
 
@@ -82,6 +83,14 @@ async def _feed_of_nothing(conn: Connection) -> object:
     return await read_model.events(conn, await read_model.end_cursor(conn), 200)
 
 
+def _throughput(period: Period) -> Call:
+    return Call(
+        lambda conn: read_model.throughput(conn, period, (0, 0, 0), 1000, 20),
+        3000,
+        "1,000 events, and three rows of each job that ended",
+    )
+
+
 CALLS: Final[dict[str, Call]] = {
     **_each("get", read_model.get),
     **_each("version", read_model.version),
@@ -117,6 +126,8 @@ CALLS: Final[dict[str, Call]] = {
     "details.activity: the newest": _pulse((0, 0, 0), (NEVER, 0, 0)),
     "details.activity: in the middle": _pulse((1, MIDDLE // 2, 0), (1, MIDDLE, 0)),
     "details.activity: nothing new": _pulse((2, NEVER, 0), (NEVER, 0, 0)),
+    "details.throughput: the last hour": _throughput(Period.HOUR),
+    "details.throughput: the last week": _throughput(Period.WEEK),
     "details.why: queued": _why(last_of("queued"), 1500, "it counts to a thousand"),
     "details.why: waiting": _why(last_of("waiting_for_input"), 1500, "it counts to a thousand"),
     "details.why: a suspect": _why(last_of("retrying", 1), 1500, "it counts to a thousand"),

@@ -12,8 +12,8 @@ from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
 from draftsman_tui.dashboard.preferences import preferences_path
 from draftsman_tui.dashboard.tables.filter import ANYBODY
 from draftsman_tui.dashboard.tables.resource import Rows
-from draftsman_tui.dashboard.tables.saved_views import View
-from draftsman_tui.dashboard.tables.screen import MainScreen
+from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS, View
+from draftsman_tui.dashboard.tables.screen import MainScreen, TableState
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.command_line import CommandLine
 from tests.support.cases import cases
@@ -298,3 +298,37 @@ async def test_equal_notifications_are_shown_once_away_from_the_line() -> None:
         seen.app.main.tick()
         await seen.pilot.pause()
         assert not any("refused, as before" in line for line in seen.lines[half:])
+
+
+async def test_every_view_is_left_by_escape_and_by_the_table_of_jobs() -> None:
+    async with shown() as seen:
+        main = seen.app.main
+        plain = TableState()
+
+        def is_left() -> bool:
+            return main.view_name == "jobs" and replace(main.state, rows=None) == plain
+
+        for name in (*VIEWS, *BUILTIN_VIEWS):
+            for leave in ("escape", "1", "jobs"):
+                await seen.command(name)
+                await seen.until(lambda name=name: name in (main.view_name, main.state.name))  # type: ignore[misc]
+                if leave == "escape":
+                    await seen.press("escape", "escape")  # from a view to its table, then to jobs
+                elif leave == "1":
+                    await seen.press("1")
+                else:
+                    await seen.command("jobs")
+                await seen.until(is_left)
+
+
+async def test_a_table_left_for_another_keeps_its_filter_but_its_own_key_clears_it() -> None:
+    async with shown() as seen:
+        main = seen.app.main
+        await seen.command("filter status:failed")
+        await seen.until(lambda: bool(main.state.filter))
+        await seen.press("2")
+        await seen.until(lambda: main.view_name == "inbox")
+        await seen.press("1")
+        await seen.until(lambda: main.view_name == "jobs" and str(main.state.filter) != "")
+        await seen.press("1")
+        await seen.until(lambda: not main.state.filter)

@@ -19,7 +19,7 @@ from draftsman_tui.dashboard.frame.connection import DatabaseClock
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
 from draftsman_tui.dashboard.frame.stats_poller import StatsPoller
-from draftsman_tui.dashboard.widgets.overview import lines, sparkline
+from draftsman_tui.dashboard.widgets.overview import lines
 from tests.support.cases import cases
 from tests.support.event_history import wait_for_feed
 from tests.tui.dashboard.pilot import connected
@@ -116,12 +116,6 @@ def test_bars_split_half_an_hour_newest_last() -> None:
 def test_unknown_intervals_have_no_bar() -> None:
     pulse = RecentActivity({}, (1, 1, 0), AT - 59)
     assert dashboard_stats.throughput(pulse, NOW, 6) == [None] * 4 + [0, 0]
-
-
-def test_a_sparkline_has_a_bar_for_each_value() -> None:
-    assert sparkline([0, 1, 8, None]) == "▁▁█·"
-    assert sparkline([0, 0]) == "▁▁"
-    assert sparkline([]) == ""
 
 
 def _second(crew: WorkerStats, width: int = 78, skew: float = 0, stale: float = 0) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from textual import events
-from textual.app import App, SystemCommand
+from textual.app import App
+from textual.command import Provider
 from textual.filter import LineFilter, NoColor
 from textual.message import Message
 from textual.notifications import Notify
-from textual.screen import Screen
 from textual.theme import Theme
 from textual.worker import Worker, WorkerError
 
@@ -23,6 +22,7 @@ from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.connection import Connect, Connection
 from draftsman_tui.dashboard.frame.messages import AttentionUpdated
+from draftsman_tui.dashboard.frame.palette import CommandProvider
 from draftsman_tui.dashboard.frame.refresher import Refresher
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.launch_options import LaunchOptions
@@ -44,6 +44,7 @@ class Dashboard(App[str]):
     TITLE = "draftsman"
     CSS_PATH = "dashboard.tcss"
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {CommandProvider}
     SUSPENDED_SCREEN_CLASS = "suspended"
 
     def __init__(
@@ -151,13 +152,6 @@ class Dashboard(App[str]):
     def action_help_quit(self) -> None:
         """Handle Ctrl-C without a selection."""
         self.request_quit()
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Offer the commands of the current screen in the palette."""
-        if isinstance(screen, BaseScreen):
-            for command in COMMANDS:
-                if screen.is_here(command):
-                    yield SystemCommand(command.name, command.help, partial(screen.run, command))
 
     def _start_polling(self) -> None:
         self._polling = self.run_worker(self._poll(), group="refresher")

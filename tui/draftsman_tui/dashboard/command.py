@@ -20,6 +20,7 @@ from draftsman.actions.action import Action
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
+from draftsman_tui.common.synonyms import near_names
 from draftsman_tui.dashboard.key_map import DefaultKeys
 from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.views import VIEWS
@@ -223,6 +224,8 @@ class CommandSet:
         if len(matches) > 1:
             raise UsageError(f"ambiguous command {name!r}: {', '.join(matches)}")
         if not matches:
-            raise UsageError(f"unknown command: {name}; press ? for a list")
+            near = near_names(name, names)
+            hint = f"did you mean {' or '.join(near)}?" if near else "press ? for a list"
+            raise UsageError(f"unknown command: {name}; {hint}")
         match = matches[0]
         return (self[match], arguments.strip()) if match in self else (self["views"], match)

@@ -102,7 +102,7 @@ async def reply_to(ctx: BotContext, message: MessageEvent, found: ThreadText) ->
         case Outcome.AMBIGUOUS if resolved.text:
             actor = await authorize(ctx, message.user)
             return _choose_question_reply(ctx, actor, resolved.text, resolved.questions)
-        case Outcome.WRONG_KIND:
+        case Outcome.WRONG_KIND if not resolved.is_certain:
             actor = await authorize(ctx, message.user)
             if not ctx.background.first(("misfit", resolved.questions[0].name, actor.id)):
                 return None

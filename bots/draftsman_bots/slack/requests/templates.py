@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import InvalidParameters, NotFound
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.json_schemas.form_fields import entered_values, form_fields
 from draftsman.people.policy import Verb
 from draftsman.text import first_line
@@ -128,9 +129,8 @@ async def _submit(
 ) -> SubmittedJob | None:
     """Submit the job, or find the job with this key; None if that job's request differs."""
     targets = all_targets(ctx, origin.target)
-    request = await ctx.rt.job_forms.request(
-        form, values, event=origin.key, notify=targets, typed=typed
-    )
+    entered = EnteredForm(values, typed=typed, event=origin.key, notify=targets)
+    request = await ctx.rt.job_forms.request(form, entered)
     return await submit_request(ctx, actor, origin, request)
 
 

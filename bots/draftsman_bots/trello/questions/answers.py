@@ -139,7 +139,7 @@ async def _process(
     here = [job.number for job in place.jobs]
     if words := _words(parsed, resolved, here):
         return await reply(context, action, here[0], actor, words)
-    if resolved.outcome is Outcome.WRONG_KIND:
+    if resolved.outcome is Outcome.WRONG_KIND and not resolved.is_certain:
         first = ("wrong_kind", resolved.questions[0].name, actor.voter)
         if not context.background.first(first):
             return None

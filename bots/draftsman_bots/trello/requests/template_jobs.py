@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import InvalidParameters
 from draftsman.jobs.job import AGENT_TYPE
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.schedules.template import Template
 from draftsman_bots.trello.deliveries import markdown
 from draftsman_bots.trello.ids import card_target
@@ -144,14 +145,14 @@ async def form_request(
     if on_card.problems:
         raise _refused(episode, form, on_card.problems)
     try:
-        request = await context.rt.job_forms.request(
-            form,
+        entered = EnteredForm(
             form.inputs.parsed(on_card.values),
             fields=fields,
             event=episode.key,
             notify=(card_target(episode.card),),
             chats=False,
         )
+        request = await context.rt.job_forms.request(form, entered)
     except InvalidParameters as error:
         if error.problems:
             raise _refused(episode, form, error.problems) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from draftsman.database.named_queries import load
 from draftsman.database.server_health import ServerHealth
 from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.jobs.details.stats import ActivityBucket
+from draftsman.jobs.details.throughput import BARS, Period, Throughput, throughput_of
 from draftsman.jobs.details.wait_reason import JobFacts
 from draftsman.jobs.job import TERMINAL, AgentRequest, Job, RequestSummary
 from draftsman.jobs.job_summary import JobSummary, JobVersion, Replacement, RetryLink
@@ -157,6 +159,21 @@ async def activity(
         next_cursor[1],
         next_cursor[2],
     )
+
+
+async def throughput(
+    conn: Connection, period: Period, after: EventCursor, events: int, groups: int
+) -> list[Throughput]:
+    """Return the throughput of all jobs, and of each queue, type and repository.
+
+    Of the newest `events` after a cursor; at most `groups` of a kind, with the most finished jobs.
+    """
+    params: dict[str, Any] = {"epoch": after[0], "txid": after[1], "id": after[2]}
+    params |= {"limit": events, "groups": groups, "bars": BARS, "seconds": period.seconds}
+    params["terminal"] = [str(status) for status in TERMINAL]
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        return await fetch_all(conn, _Q["throughput"], params, partial(throughput_of, period))
 
 
 async def end_cursor(conn: Connection) -> EventCursor:

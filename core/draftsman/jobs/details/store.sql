@@ -294,6 +294,81 @@ SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers, r.epoch,
   LEFT JOIN answered a ON a.span = s.span
   LEFT JOIN rest r ON true
 
+-- The newest events of the period say which jobs finished: no index has the time of their end, which
+-- would be written with each job. The rows of each such job are looked up by its number. Of many
+-- queues, types and repositories those with the most jobs are returned.
+-- name: throughput
+WITH passed AS MATERIALIZED (
+    SELECT e.job, e.to_status
+      FROM draftsman.job_events e
+     WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+     ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
+     LIMIT %(limit)s
+), ended AS MATERIALIZED (
+    SELECT s.queue, s.type, s.status IN ('failed', 'dead_letter') AS failed, s.finished_at, s.waited,
+           nullif(r.repo, '') AS repo, u.ran
+      FROM passed p
+     CROSS JOIN LATERAL (
+           SELECT queue, type, status, finished_at,
+                  CASE WHEN claimed_at >= queued_at
+                       THEN extract(epoch FROM claimed_at - queued_at)::float8 END AS waited
+             FROM draftsman.job_states
+            WHERE number = p.job
+              AND finished_at > draftsman.now() - make_interval(secs => %(seconds)s::float8) AND
+-- visible job: number
+            LIMIT 1) s
+     CROSS JOIN LATERAL (
+           SELECT draftsman.repo_of(n) AS repo
+             FROM draftsman.job_requests n
+            WHERE n.number = p.job
+            LIMIT 1) r
+     CROSS JOIN LATERAL (
+           SELECT sum(extract(epoch FROM finished_at - started_at))::float8 AS ran
+             FROM draftsman.job_runs
+            WHERE job = p.job) u
+     WHERE p.to_status = ANY (%(terminal)s::draftsman.job_status[])
+), covered AS MATERIALIZED (
+    SELECT CASE WHEN (SELECT count(*) FROM passed) = %(limit)s
+                THEN coalesce((SELECT min(finished_at) FROM ended), draftsman.now()) END AS since
+), facts AS MATERIALIZED (
+    SELECT queue, type, repo, failed, waited, ran,
+           greatest(0, floor(extract(epoch FROM draftsman.now() - finished_at) * %(bars)s::int
+                             / %(seconds)s::float8)::int) AS bar
+      FROM ended
+), figures AS (
+    SELECT CASE WHEN grouping(queue) = 0 THEN 'queue' WHEN grouping(type) = 0 THEN 'type'
+                WHEN grouping(repo) = 0 THEN 'repo' ELSE 'all' END AS by,
+           coalesce(queue, type, repo) AS value, count(*) AS finished,
+           count(*) FILTER (WHERE failed) AS failed,
+           percentile_cont('{0.5,0.95}'::float8[]) WITHIN GROUP (ORDER BY waited) AS waited,
+           percentile_cont('{0.5,0.95}'::float8[]) WITHIN GROUP (ORDER BY ran) AS ran
+      FROM facts
+     GROUP BY GROUPING SETS ((), (queue), (type), (repo))
+), counts AS (
+    SELECT CASE WHEN grouping(queue) = 0 THEN 'queue' WHEN grouping(type) = 0 THEN 'type'
+                WHEN grouping(repo) = 0 THEN 'repo' ELSE 'all' END AS by,
+           coalesce(queue, type, repo) AS value, bar, count(*) AS count
+      FROM facts
+     GROUP BY GROUPING SETS ((bar), (queue, bar), (type, bar), (repo, bar))
+), ranked AS (
+    SELECT f.*, row_number() OVER (PARTITION BY by ORDER BY finished DESC, value) AS rank
+      FROM figures f
+     WHERE by = 'all' OR value IS NOT NULL
+)
+SELECT r.by, coalesce(r.value, '') AS value, r.finished, r.failed, r.waited[1] AS wait_p50,
+       r.waited[2] AS wait_p95, r.ran[1] AS run_p50, r.ran[2] AS run_p95,
+       extract(epoch FROM draftsman.now() - c.since)::float8 AS covered,
+       ARRAY(SELECT coalesce(sum(n.count), 0)::int
+               FROM generate_series(%(bars)s::int - 1, 0, -1) AS b (bar)
+               LEFT JOIN counts n ON n.bar = b.bar AND n.by = r.by
+                                 AND coalesce(n.value, '') = coalesce(r.value, '')
+              GROUP BY b.bar
+              ORDER BY b.bar DESC) AS bars
+  FROM ranked r
+ CROSS JOIN covered c
+ WHERE r.rank <= %(groups)s
+ ORDER BY array_position('{all,queue,type,repo}'::text[], r.by), r.rank
+
 -- name: version
 SELECT status, version, EXISTS (SELECT FROM draftsman.job_pauses WHERE job = number) AS paused
   FROM draftsman.job_states WHERE number = %(job)s AND

@@ -19,6 +19,7 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError, NotPermitted
 from draftsman.formats.truncation import truncate
 from draftsman.ids import job_name
 from draftsman.jobs.job import Source, Status
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
     RequestChecks,
@@ -114,7 +115,9 @@ class _Requests:
     ) -> Invocation | str:
         try:
             if template is not None:
-                request = await self._templates.build(template, schedule.params, checker)
+                request = await self._templates.build(
+                    template, EnteredForm(schedule.params), checker
+                )
             else:
                 fields: Mapping[str, Any] = schedule.request or {}
                 require_instructions(fields)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from draftsman.errors import AmbiguousName, NotFound, UsageError
 from draftsman.job_types.published.service import PublishedTypes
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import RequestChecks
 from draftsman.schedules.job_form import JobForm, of_type
@@ -65,39 +63,14 @@ class JobForms:
     async def request(
         self,
         form: JobForm,
-        values: Mapping[str, Any],
-        *,
-        fields: Mapping[str, Any] | None = None,
-        event: str | None = None,
-        notify: Sequence[str] = (),
-        typed: bool = False,
-        chats: bool = True,
+        entered: EnteredForm,
     ) -> Invocation:
-        """Return the checked request that a form makes with these values.
+        """Return the checked request of an entered form.
 
-        `fields` are others of the request. An `event` of a channel submits a single job. With
-        `typed`, values are texts that a person typed. `chats`: whether the chats of its targets
-        must be configured here. Raises InvalidParameters, NotFound, UsageError.
+        Raises InvalidParameters, NotFound, UsageError.
         """
         if isinstance(form.of, Template):
-            name = f"{form.of.name}@{form.of.version}"
-            return await self._templates.request(
-                name,
-                values,
-                fields=fields,
-                event=event,
-                notify=notify,
-                typed=typed,
-                chats=chats,
-            )
-        request = await self._checks.of_type(
-            form.of,
-            values,
-            fields=fields,
-            event=event,
-            notify=notify,
-            typed=typed,
-            chats=chats,
-        )
+            return await self._templates.request(f"{form.of.name}@{form.of.version}", entered)
+        request = await self._checks.of_type(form.of, entered)
         await self._published.check(form.of, [request.payload])
         return request

@@ -20,6 +20,7 @@ from draftsman.errors import (
     Refused,
     UsageError,
 )
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
     RequestChecks,
@@ -133,9 +134,8 @@ class Schedules:
         `chats`: whether the chats of its targets must be configured here.
         """
         if spec.template is not None:
-            return await self._templates.request(
-                spec.template, spec.params or {}, chats=chats, removed=True
-            )
+            form = EnteredForm(spec.params or {}, chats=chats)
+            return await self._templates.request(spec.template, form, removed=True)
         fields = spec.request or {}
         require_instructions(fields)
         return await self._checks.resolve(build_request(fields, self._settings), chats=chats)

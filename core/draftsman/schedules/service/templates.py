@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
 
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Conflict, NotFound, UsageError
 from draftsman.job_types.published.service import PublishedTypes
 from draftsman.jobs.job import AGENT_TYPE
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
     RequestChecks,
@@ -104,43 +104,29 @@ class Templates:
     async def request(
         self,
         name: str,
-        params: Mapping[str, Any],
+        form: EnteredForm,
         *,
-        fields: Mapping[str, Any] | None = None,
-        event: str | None = None,
-        notify: Sequence[str] = (),
-        typed: bool = False,
         unchecked: bool = False,
-        chats: bool = True,
         removed: bool = False,
     ) -> Invocation:
-        """Return the checked request that a template makes with these parameters.
+        """Return the checked request of a template.
 
-        `fields` replace those of the template, and the targets `notify` precede its own. An `event`
-        of a channel submits a single job. With `typed`, parameters are texts that a person typed.
-        `chats`: whether the chats of its targets must be configured here. `removed`: whether a
-        named version of a removed template is allowed, as for a schedule. Raises NotFound,
-        UsageError.
+        `removed`: whether a named version of a removed template is allowed, as for a schedule.
+        Raises NotFound, UsageError.
         """
         template = await self.get(name)
         if not removed:
             await self.get(template.name)
-        of_event = {} if event is None else {"key": event, "external_event_id": event}
-        fields = of_event | dict(fields or {})
         async with SchemaChecker() as checker:
-            request = await self.build(template, params, checker, fields=fields, typed=typed)
-        request = await self._checks.resolve(request, unchecked=unchecked, chats=chats)
-        targets = tuple(dict.fromkeys((*notify, *request.notify)))
-        return request.model_copy(update={"notify": targets}) if notify else request
+            request = await self.build(template, form, checker)
+        request = await self._checks.resolve(request, unchecked=unchecked, chats=form.chats)
+        return form.addressed(request)
 
     async def build(
         self,
         template: Template,
-        params: Mapping[str, Any],
+        form: EnteredForm,
         checker: SchemaChecker,
-        *,
-        fields: Mapping[str, Any] | None = None,
-        typed: bool = False,
     ) -> Invocation:
         """Return the request of a template, whose repository and agent are not checked yet.
 
@@ -151,13 +137,13 @@ class Templates:
             raise removed_template(template.name)
         rest = await self._rest(definition)
         inputs = definition.inputs.beside(rest)
-        inputs.check_names(params)
-        given = inputs.parsed(params) if typed else params
-        params = definition.inputs.defaults | dict(given)
+        inputs.check_names(form.values)
+        given = inputs.parsed(form.values) if form.typed else dict(form.values)
+        params = definition.inputs.defaults | given
         await checker.check_parameters(
             inputs.schema, params, f"parameters of template {template.name}"
         )
-        rendered = definition.render(params) | dict(fields or {})
+        rendered = definition.render(params) | form.request_fields
         if passed_on := {name: params[name] for name in rest.properties if name in params}:
             rendered["payload"] = rendered.get("payload", {}) | passed_on
         require_instructions(rendered)

@@ -25,6 +25,8 @@ from draftsman_bots.slack.ephemeral import notify_actor
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners import events, register
+from draftsman_bots.slack.people import access
+from draftsman_bots.slack.schedules import schedules
 from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
 from draftsman_testing.factories import QUESTION, Factory
@@ -154,8 +156,15 @@ def settings(settings: Settings) -> Settings:
 
 
 @pytest.fixture
-async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
-    """Provide the bot in its workspace, with linked users and an unknown user."""
+async def bench(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[SlackBotHarness]:
+    """Provide the bot in its workspace, with linked users and an unknown user.
+
+    It waits for the fake on a busy machine, where it would do without a call after a second.
+    """
+    monkeypatch.setattr(access, "TIMEOUT", 60)
+    monkeypatch.setattr(schedules, "ZONE_TIMEOUT", 60)
     async with FakeSlack() as slack:
         courier = InProcessDelivery(slack.world, slack.sockets)
         slack.event_delivery = courier

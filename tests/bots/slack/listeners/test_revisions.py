@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from draftsman.jobs.job import Condition, Job
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
@@ -83,7 +84,7 @@ async def test_the_job_of_a_template_has_its_form_with_its_parameters(
     pay = Repo.at(parse("https://example.org/acme/pay"))
     await bench.rt.repos.add(pay, profile({"agent": "tidy"}), bench.make.owner)
     await bench.rt.templates.add("bump", define(BUMP), bench.make.owner)
-    request = await bench.rt.templates.request("bump", {"package": "psycopg"})
+    request = await bench.rt.templates.request("bump", EnteredForm({"package": "psycopg"}))
     first = await bench.rt.submissions.submit(request, bench.make.owner)
     await bench.rt.job_control.cancel(first.number, bench.make.owner)
     view = await opened(bench, ANNA, await shown(bench, first.number))

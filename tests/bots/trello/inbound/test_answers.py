@@ -167,15 +167,14 @@ async def test_approval_needs_the_exact_word(bench: TrelloBotHarness, trello: Fa
     carol = next(id for id, one in trello.world.members.items() if one.name == "carol")
     card = bench.card()
     question = await bench.ask_question(card, GATE)
-    for text in ("yes", "approve!", "I approve", "/answer approve it", "/approve now"):
+    for text in ("yes", "approved!", "I approve", "/answer approve it", "/approve now"):
         trello.comment(card, carol, text)
     trello.comment(card, bench.ben, "approve")
     await bench.poll()
     assert (await bench.answer_state(question))[0] is OPEN
     notices = await bench.notices(card)
-    assert any(
-        "D-1/1 needs a decision: reply approve or deny REASON" in notice for notice in notices
-    )
+    needed = "D-1/1 needs a decision: reply approve or deny REASON"
+    assert sum(needed in notice for notice in notices) == 4, "talk gets no reply"
     assert any("may not approve" in notice for notice in notices)
     trello.comment(card, carol, "deny not before noon")
     await bench.poll()

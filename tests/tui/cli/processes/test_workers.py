@@ -90,6 +90,24 @@ async def test_overview_counts_are_printed(cli: Cli, make: Factory, empty: bool)
     assert "1  answer in the last 24 hours, median" in output
 
 
+async def test_throughput_is_printed_by_queue_type_and_repository(cli: Cli, make: Factory) -> None:
+    assert "PERIOD" not in (await cli("stats")).out
+    await make.completed(queue="work", repo="https://git.example/acme/pay")
+    await make.failed(queue="work")
+    printed = (await cli("stats", "--last", "hour")).out.splitlines()
+    rows = [line.split() for line in printed[printed.index("") + 1 :]]
+    assert rows[0][:7] == ["PERIOD", "KIND", "NAME", "ENDED", "FAILED", "HOURLY", "WAITED"]
+    assert [row[:4] for row in rows[1:4]] == [[p, "all", "2", "1"] for p in ("hour", "day", "week")]
+    assert [row[:5] for row in rows[4:]] == [
+        ["hour", "queue", "work", "2", "1"],
+        ["hour", "type", "noop", "2", "1"],
+        ["hour", "repo", "git.example/acme/pay", "1", "0"],
+    ]
+    listed = (await cli("stats", "--json")).json["throughput"]
+    assert {(row["period"], row["by"]): row["finished"] for row in listed}["week", "all"] == 2
+    (await cli("stats", "--people", "--last", "day")).refused(2, "use --since")
+
+
 async def test_figures_of_people_are_printed(cli: Cli, make: Factory, as_: As, rt: Runtime) -> None:
     assert "no questions in this time" in (await cli("stats", "--people")).err
     asked = (await make.asked(QUESTION)).number

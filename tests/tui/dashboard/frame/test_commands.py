@@ -251,9 +251,32 @@ async def test_the_palette_has_every_command(rt: Runtime, owner: Actor) -> None:
         await seen.press("ctrl+p")
         await seen.dialog("CommandPalette")
         await seen.type("inbox")
-        await seen.see("Open questions")
+        await seen.until(lambda: "Open questions" in seen.text and "All jobs" not in seen.text)
         await seen.press("enter")
         await seen.see("inbox · 0")
+
+
+async def test_the_palette_shows_keys_and_finds_other_words(rt: Runtime, owner: Actor) -> None:
+    found = {
+        "stop": ("cancel (stop)", "c"),
+        "kill": ("cancel-force (kill)", "ctrl+k"),
+        "pause": ("pause-job", "z"),
+        "approve": ("approve", "y"),
+        "output": ("log (output)", "l"),
+        "rerun": ("retry (rerun)", "R"),
+    }
+    async with open_dashboard(rt, owner, keys={"retry": "R"}) as seen:
+        for word, (name, key) in found.items():
+            await seen.press("ctrl+p")
+            await seen.dialog("CommandPalette")
+            await seen.type(word)
+            await seen.until(
+                lambda name=name, key=key: any(  # type: ignore[misc]
+                    line.strip(" │▌").split() == [*name.split(), key] for line in seen.lines
+                )
+            )
+            await seen.press("escape", "escape")
+            await seen.dialog("MainScreen")
 
 
 async def test_keys_can_be_remapped(rt: Runtime, owner: Actor) -> None:

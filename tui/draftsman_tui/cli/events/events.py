@@ -144,7 +144,9 @@ def _cursor(text: str) -> Cursor:
 @click.option("--details", is_flag=True, help="Show the kind, the actor and all values of each.")
 @click.option("-f", "--follow", is_flag=True, help="Stream new events; with a job, until it ends.")
 @click.option("--kind", type=KINDS_PARAM, multiple=True, help="Filter by kind, e.g. job_failed.")
-@click.option("--since", type=params.DURATION, help="Events of this time, e.g. 2h.")
+@click.option(
+    "--since", type=params.SINCE, help="Events since then: 2h, 2026-11-30, yesterday 9:00."
+)
 @click.option(
     "--after", type=params.Parsed("cursor", _cursor), help="Only events after this cursor."
 )

@@ -11,13 +11,15 @@ import click
 
 from draftsman.actions import maintenance as actions
 from draftsman.entities.figures import FIGURES, FigureRow, summary_text
+from draftsman.entities.throughput import THROUGHPUT
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
+from draftsman.jobs.details.throughput import Period, Throughput, ThroughputGroup
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import print_list, print_table
 from draftsman_tui.cli.perform import act
 from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
@@ -86,29 +88,42 @@ def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
     section="Queues and costs",
     examples=(
         "draftsman stats",
+        "draftsman stats --last week",
         "draftsman stats --json | jq .jobs.queued",
         "draftsman stats --people --since 7d",
     ),
     lists=FIGURES,
 )
+@click.option(
+    "--last",
+    type=click.Choice([period.value for period in Period]),
+    help="The period of the figures by queue, type and repository; default day.",
+)
 @click.option("--people", is_flag=True, help="Show how soon people see and answer questions.")
 @click.option(
     "--since",
-    type=params.DURATION,
+    type=params.SINCE,
     help="With --people: questions that were asked in this time; default 30d.",
 )
-async def stats(app: App, people: bool, since: float | None) -> None:
-    """Show counts of jobs, questions, deliveries and workers.
+async def stats(app: App, last: str | None, people: bool, since: float | None) -> None:
+    """Show counts of jobs and workers, throughput and waits.
 
     Covers jobs by status, open questions, worker slots, answers in the last 24 hours, and targets
     of deliveries that no running process sends to. Finished jobs are counted up to 10,000 per
     status; more are shown as 10,000+.
+
+    Below are the jobs that ended in the last hour, day and week, and those of a period by queue,
+    type and repository, each with the most jobs first: how many failed, how long half and 95 % of
+    them waited for a worker before their last run (WAITED) and ran (RAN), and when they ended
+    (TREND). At most the newest 100,000 events of a period count; a dot is a time before these.
 
     With --people, shows the columns below by person, channel and kind of question; pings of a
     person were sent to this person alone. At most the newest 20,000 questions count. Operators see
     all people, others their own figures.
     """
     if people:
+        if last is not None:
+            raise UsageError("--last cannot be combined with --people; use --since")
         await _print_figures(app, MONTH if since is None else since)
         return
     if since is not None:
@@ -116,8 +131,11 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     async with app.runtime(read_only=True) as rt:
         statistics = await rt.read_model.stats()
         unserved = await rt.outbox.unserved()
+        throughput = [row for period in Period for row in await rt.throughput.read(period)]
     if app.json:
-        app.out.document(as_data(statistics) | {"unserved_deliveries": as_data(unserved)})
+        more = {"unserved_deliveries": as_data(unserved)}
+        more["throughput"] = [THROUGHPUT.data(row) for row in throughput]
+        app.out.document(as_data(statistics) | more)
         return
     jobs = [(status, count) for status, count in statistics.jobs.items() if count]
     for status, count in jobs:
@@ -144,8 +162,19 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     if pauses:
         paused = _counted(pauses, "paused queue or type", "paused queues or types")
         app.out.print(f"{paused}: draftsman queues")
+    _print_throughput(app, throughput, Period(last or Period.DAY))
     for item in unserved:
         app.out.info(item.text)
+
+
+def _print_throughput(app: App, throughput: Sequence[Throughput], period: Period) -> None:
+    """Print the rows of all jobs in each period, and those of groups in one of them."""
+    if not any(row.finished for row in throughput):
+        return
+    rows = [row for row in throughput if row.by is ThroughputGroup.ALL]
+    rows += [row for row in throughput if row not in rows and row.period is period]
+    app.out.print("")
+    print_table(app, THROUGHPUT, rows, datetime.now(UTC))
 
 
 def _counted(count: int, noun: str, plural: str | None = None) -> str:

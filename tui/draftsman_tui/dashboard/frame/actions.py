@@ -45,16 +45,11 @@ async def apply_filter(screen: MainScreen, text: str) -> None:
 
 @dashboard_command("clear", CommandGroup.THIS_TABLE, keys="escape", on=TABLES)
 async def clear(screen: MainScreen, text: str) -> None:
-    """Clear the marks or the filter.
-
-    Clears the filter if there are no marks.
-    """
+    """Clear the marks, else leave the filter, the saved view, the groups, the table for jobs."""
     if screen.table.marked:
         screen.table.unmark()
-    elif screen.state.filter:
-        if screen.state.filter.job is not None:
-            screen.limit_to_job(None)
-        screen.apply_filter(filters.NOTHING)
+    else:
+        screen.leave()
 
 
 @dashboard_command("sort", CommandGroup.THIS_TABLE, keys="s", on=TABLES, takes="COLUMN")

@@ -34,6 +34,8 @@ from draftsman_tui.dashboard.widgets.screen_lines import Title
 from draftsman_tui.dashboard.widgets.table import LOADING, ResourceTable, Shape
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
 
+HOME: Final = "jobs"
+"""The table to which escape returns."""
 MIN_HEIGHT: Final = 30
 """Height from which the tab bar is shown."""
 COUNTED: Final = 100
@@ -86,6 +88,15 @@ class TableState:
     """How the rows are grouped; None: as the table is by default, "": not at all."""
     folded: frozenset[str] = frozenset()
     """Labels of the folded groups."""
+
+    @property
+    def plain(self) -> TableState:
+        """The table without a saved view, filter and groups."""
+        if self.name:
+            return TableState()
+        if not self.filter and self.group is None and not self.folded:
+            return self
+        return TableState(sort=self.sort, down=self.down, columns=self.columns)
 
     @property
     def before(self) -> Any:
@@ -293,12 +304,26 @@ class MainScreen(BaseScreen):
     def show_table(self, view: str, table_filter: filters.Filter | None = None) -> None:
         if table_filter is not None:
             VIEWS[view].resolve(table_filter)  # a refused filter leaves the table as it is
+        if self._states[view].name or (view == self._view and table_filter is None):
+            self._states[view] = self._states[view].plain
         self._view = view
         self.table.unmark()
         if table_filter is None:
             self._show()
         else:
             self.apply_filter(table_filter)
+
+    def leave(self) -> None:
+        """Leave the saved view, else the filter, the groups, or the table for that of jobs."""
+        state = self.state
+        if state.filter.job is not None:
+            self.limit_to_job(None)
+        if state.filter and not state.name:
+            self.apply_filter(filters.NOTHING)
+        elif state.name or state.group is not None:
+            self.show_table(self._view)
+        else:
+            self.show_table(HOME)
 
     def open_job(self, number: int, tab: str = "timeline", key: str | None = None) -> None:
         self.app.push_screen(JobScreen(self.session, self, number, tab, key))

@@ -172,6 +172,6 @@ async def only_job(screen: BaseScreen, text: str) -> None:
     number = (
         (await screen.rt.read_model.resolve(parse_question(text)[0])) if text else screen.jobs()[0]
     )
-    main.limit_to_job(job_name(number))
     if screen is not main:
         screen.show_table("jobs")
+    main.limit_to_job(job_name(number))

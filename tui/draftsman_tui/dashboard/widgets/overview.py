@@ -17,6 +17,7 @@ from draftsman.entities.cells import ROLES
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
+from draftsman.formats.sparklines import sparkline
 from draftsman.jobs.details.stats import RecentActivity
 from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import STATUSES
@@ -28,7 +29,6 @@ SKEW: Final = 2.0
 """Seconds of clock skew that are reported."""
 WIDTHS: Final = (30, 15, 10, 6, 5)
 """Numbers of sparkline bars, of which the largest that fits is used."""
-_BARS: Final = "▁▂▃▄▅▆▇█"
 _SHOWN: Final = {
     "queued": (Status.QUEUED, Status.CLAIMED, Status.RESUMED),
     "scheduled": (Status.SCHEDULED,),
@@ -149,16 +149,6 @@ def _fitting(figures: Sequence[Text], between: int, width: int) -> list[Text]:
             break
         fitting.append(figure)
     return fitting
-
-
-def sparkline(heights: Sequence[float | None]) -> str:
-    """Return a bar for each height, relative to the highest; a dot for None."""
-    top = max((height for height in heights if height is not None), default=0)
-    return "".join("·" if height is None else _bar(height, top) for height in heights)
-
-
-def _bar(height: float, top: float) -> str:
-    return _BARS[max(0, round(8 * height / top) - 1) if top > 0 else 0]
 
 
 def _waiting(count: int, styles: Mapping[str, Style]) -> Iterator[Text]:

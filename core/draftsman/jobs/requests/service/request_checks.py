@@ -6,7 +6,7 @@ words its own message.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -22,6 +22,7 @@ from draftsman.job_types.published.description import TypeDescription
 from draftsman.job_types.published.service import PublishedTypes
 from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests import payloads as job_payloads
+from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.invocation import Invocation, RepoResolution
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.job_limits import check_override_names
@@ -214,28 +215,18 @@ class RequestChecks:
     async def of_type(
         self,
         type: TypeDescription,
-        params: Mapping[str, Any],
-        *,
-        fields: Mapping[str, Any] | None = None,
-        event: str | None = None,
-        notify: Sequence[str] = (),
-        typed: bool = False,
-        chats: bool = True,
+        form: EnteredForm,
     ) -> Invocation:
-        """Return the checked request of a described type with these parameters.
+        """Return the checked request of a described type.
 
-        `fields` are others of the request. An `event` of a channel submits a single job. With
-        `typed`, parameters are texts that a person typed. `chats`: whether the chats of its targets
-        must be configured here. Raises UsageError for a name that is no parameter; the values are
-        checked when the request is submitted.
+        Raises UsageError for a name that is no parameter; the values are checked when the request
+        is submitted.
         """
-        type.inputs.check_names(params)
-        payload = type.inputs.parsed(params) if typed else dict(params)
-        fields = {**(fields or {}), "type": type.name, "payload": payload}
-        if event is not None:
-            fields |= {"key": event, "external_event_id": event}
-        request = await self.resolve(build_request(fields, self._settings), chats=chats)
-        return request.model_copy(update={"notify": tuple(notify)}) if notify else request
+        type.inputs.check_names(form.values)
+        payload = type.inputs.parsed(form.values) if form.typed else dict(form.values)
+        fields = form.request_fields | {"type": type.name, "payload": payload}
+        request = await self.resolve(build_request(fields, self._settings), chats=form.chats)
+        return form.addressed(request)
 
     @property
     def queue_names(self) -> set[str]:

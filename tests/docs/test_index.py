@@ -1,0 +1,33 @@
+"""The index by task: each row has a command that exists, and a section; test_links follows it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+
+from tests.docs.command_lines import problem
+from tests.docs.pages import DOCS
+
+INDEX: Final = (DOCS / "README.md").read_text("utf-8")
+ROWS: Final = re.findall(r"^\| ([^|]+) \| ([^|]+) \| \[[^]]+\]\(([^)]+)\) \|$", INDEX, re.MULTILINE)
+
+
+def test_each_row_is_a_task_with_a_section() -> None:
+    tasks = [task for task, _, _ in ROWS]
+    lines = re.findall(r"^\| (?!I want)(.+?) \| .+ \|.+ \|$", INDEX, re.MULTILINE)
+    assert lines == tasks
+    assert len(set(tasks)) == len(tasks) > 60
+    assert [link for _, _, link in ROWS if "#" not in link] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    pages = {path.name for path in DOCS.glob("*.md")} - {"README.md"}
+    assert pages - {link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", INDEX)} == set()
+
+
+def test_its_commands_can_be_parsed(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [line for _, cell, _ in ROWS for line in re.findall("`draftsman ([^`]+)`", cell)]
+    wrong = [(line, text) for line in lines if (text := problem(line))]
+    assert wrong == []
