@@ -27,6 +27,7 @@ class Extra:
     package: str = "draftsman"
 
 
+LOCAL_CHATS: Final = Extra("testing", "local Slack or Trello of the demo", ("aiohttp",))
 DASHBOARD: Final = Extra("tui", "dashboard", ("textual", "textual_serve", "re2"))
 
 
