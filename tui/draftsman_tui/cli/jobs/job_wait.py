@@ -25,7 +25,7 @@ from draftsman_tui.cli.jobs.jobs import MAX_JOBS
 from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.common.events import event_text
 from draftsman_tui.common.jobs import pause_text, status_text
-from draftsman_tui.common.sections import part_lines
+from draftsman_tui.common.sections import part_lines, reader_at
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
@@ -199,7 +199,7 @@ async def narrate(
             async for event in rt.read_model.follow(number):
                 if printer is not None and app.out.on_screen:
                     printer.end()
-                app.out.print_stderr(event_text(event), cut=True)
+                app.out.print_stderr(event_text(event, reader_at(policy=rt.policy)), cut=True)
                 if event.kind == "job_paused":
                     await print_pause(app, rt, number)
                 if event.to_status == Status.RETRYING:
