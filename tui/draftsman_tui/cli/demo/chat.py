@@ -21,6 +21,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.demo.steps import Steps
 from draftsman_tui.cli.processes.process_setup import child
+from draftsman_tui.common.sections import reader_at
 from draftsman_tui.terminal.browser import open_url
 from draftsman_tui.terminal.own_command import start_process, stop_process
 
@@ -144,7 +145,7 @@ async def _follow(
     try:
         while True:
             event = await up.outlives(anext(events))
-            steps.show(event, job_name(event.job))
+            steps.show(event, reader_at(policy=runtime.policy), job_name(event.job))
             if event.to_status is not None:
                 unfinished.add(event.job)
             if event.to_status in TERMINAL:
