@@ -21,6 +21,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.demo.steps import Steps
 from draftsman_tui.cli.processes.process_setup import child
+from draftsman_tui.common.sections import reader_at
 from draftsman_tui.terminal.browser import open_url
 from draftsman_tui.terminal.own_command import start_process, stop_process
 
@@ -149,12 +150,13 @@ async def _follow(
             unfinished.add(event.job)
 
     events = runtime.read_model.follow(None, after=cursor)
+    reader = reader_at(policy=runtime.policy)
     try:
         while True:
             event = await up.outlives(anext(events))
             cursor = event.cursor
             note(event)
-            steps.show(event, job_name(event.job))
+            steps.show(event, reader, job_name(event.job))
     finally:
         for event in await runtime.read_model.events(cursor):
             note(event)
