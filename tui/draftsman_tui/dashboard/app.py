@@ -121,8 +121,6 @@ class Dashboard(App[str]):
         for old in list(self._notifications):
             if (old.message, old.severity) == (new.message, new.severity):
                 self._unnotify(old, refresh=False)
-        if isinstance(self.screen, BaseScreen):
-            self.screen.position_toasts()
 
     async def on_event(self, event: events.Event) -> None:
         """Open a line or the quit dialog before the next key: several may arrive at once."""

@@ -262,6 +262,9 @@ class DiffView(CursorList):
             return bool(len(self.rows))
         return True
 
+    def on_resize(self) -> None:
+        self.keep_in_view()
+
     def on_click(self, event: events.Click) -> None:
         row = self.top + event.y
         if row < len(self.rows):

@@ -32,7 +32,7 @@ from draftsman.questions.question import (
 from draftsman.runtime import Runtime
 from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.common.questions import REVIEW_MEBIBYTES, answerers, invoker_of
-from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
+from draftsman_tui.dashboard.attention.question_holds import holds_of
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.perform import asked, call_of
@@ -141,7 +141,7 @@ async def open_dialog(
         job_summary=await _job_summary(screen, question),
         clock=screen.refresher.clock,
         session=screen.session,
-        holds=None if read_only else QuestionHolds(screen.rt, screen.actor, question),
+        holds=None if read_only else await holds_of(screen.rt, screen.actor, question),
         read_request=partial(_request, screen, question.job),
     )
     if question.kind is QuestionKind.APPROVAL:

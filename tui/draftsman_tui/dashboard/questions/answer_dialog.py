@@ -90,6 +90,10 @@ class AnswerDialog(QuestionDialog[Any]):
         fits = count + ROWS_BESIDE_CHOICES <= self.app.size.height
         self.query_one(".box").set_class(count > SINGLE_DIGIT and not fits, "tall")
 
+    @property
+    def grown_rows(self) -> int:
+        return len(self.question.choices)
+
     def on_mount(self) -> None:
         self.show_notice(self._error)
         text_input = self.query(MultilineInput) if self._text or not self.question.choices else None

@@ -115,6 +115,10 @@ class ApprovalDialog(QuestionDialog[Any]):
         """Give the rows of a low screen to the diff."""
         self.query_one(".box").set_class(bool(self._patch and self._low), "low")
 
+    @property
+    def grown_rows(self) -> int:
+        return 0 if self._patch is None else self._patch.view.length
+
     def action_decide(self, verdict: str) -> None:
         decision = Decision(verdict)
         if self._decision not in (None, decision):
