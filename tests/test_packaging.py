@@ -96,8 +96,10 @@ def test_the_wheel_holds_exactly_the_files_of_the_packages(wheel: Path) -> None:
         files = [file for file in (ROOT / folder).rglob("*") if file.is_file()]
         assert files
         assert {f"draftsman/{file.relative_to(ROOT)}" for file in files} - inside == set()
+    pages = {f"draftsman/docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+    assert {name for name in inside if name.startswith("draftsman/docs/")} == pages
     folders = {name.split("/")[0] for name in inside}
-    assert {name for name in folders if not name.endswith(".dist-info")} == {
+    assert {name for name in folders if not name.endswith((".dist-info", ".data"))} == {
         Path(package).name for package in PACKAGES
     }
 
@@ -126,6 +128,9 @@ def test_the_installed_package_works_in_any_folder(
         assert has_example == "True"
         assert "0.1.0" in _run([environment / "draftsman", "--version"], place)
         assert "--answer" in _run([environment / "draftsman", "demo", "--help"], place)
+        page = _run([environment / "draftsman", "help", "--page", "limits"], place)
+        assert page == (ROOT / "docs" / "limits.md").read_text("utf-8")
+    assert (environment.parent / "share" / "man" / "man1" / "draftsman.1").is_file()
 
 
 @pytest.mark.slow(

@@ -5,17 +5,7 @@ Any field may be missing, null or of another type; a reader returns an empty val
 
 from __future__ import annotations
 
-import json
 from typing import Any
-
-
-def parse_object(raw: str | bytes, *, strict: bool = False) -> dict[str, Any] | None:
-    """Parse a JSON object; return None for any other text, with `strict` also for NaN."""
-    try:
-        value = json.loads(raw, parse_constant=_reject_constant if strict else None)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def mapping(value: object) -> dict[str, Any]:
@@ -40,7 +30,3 @@ def objects(data: object, name: str) -> list[dict[str, Any]]:
     """Return the objects in a list, else an empty list."""
     value = mapping(data).get(name)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(name)

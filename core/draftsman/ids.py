@@ -11,6 +11,9 @@ from uuid_utils.compat import uuid7
 from draftsman.errors import CommandHint, NotFound, UsageError
 
 _NUMBER = re.compile(r"(?:[dD]-)?([1-9][0-9]{0,17})\Z")
+_RANGE = re.compile(r"(?:[dD]-)?([1-9][0-9]{0,17})\.\.(?:[dD]-)?([1-9][0-9]{0,17})\Z")
+MAX_RANGE = 1000
+"""The most jobs of a range."""
 MAX_JOB = 10**18 - 1
 """The highest number of a job."""
 _QUESTION = re.compile(r"((?:[dD]-)?[1-9][0-9]{0,17})/[1-9][0-9]{0,8}\Z")
@@ -92,6 +95,19 @@ def parse_job(text: str) -> JobRef:
         forms = "D-142, 142, or the job's id or a prefix of it"
         raise UsageError(f"{text[:60]!r} is not a job; use {forms}")
     return JobRef(text, None, UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f")))
+
+
+def parse_jobs(text: str) -> tuple[JobRef, ...]:
+    """Parse a job, or a range of at most a thousand, `D-10..D-20`. Raises UsageError."""
+    if (match := _RANGE.match(text.strip())) is None:
+        return (parse_job(text),)
+    first, last = int(match[1]), int(match[2])
+    if not first <= last < first + MAX_RANGE:
+        raise UsageError(
+            f"{text.strip()[:60]!r} is not a range of jobs; use D-10..D-20, the lower number first,"
+            f" of at most {MAX_RANGE:,} jobs"
+        )
+    return tuple(JobRef(job_name(number), number) for number in range(first, last + 1))
 
 
 def parse_question(text: str) -> tuple[JobRef, int | None]:

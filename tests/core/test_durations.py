@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.durations import parse_duration, parse_instant
+from draftsman.durations import parse_duration, parse_instant, parse_since
 from draftsman.errors import UsageError
 from tests.support.cases import cases
 
@@ -41,7 +41,7 @@ def test_an_invalid_duration_is_refused_with_examples(text: str) -> None:
 
 @given(st.text(max_size=20))
 def test_no_text_breaks_the_time_parsers(text: str) -> None:
-    for read in (parse_duration, parse_instant):
+    for read in (parse_duration, parse_instant, parse_since):
         with contextlib.suppress(UsageError):
             read(text)
 
@@ -51,6 +51,59 @@ def test_a_time_without_an_offset_is_local() -> None:
     assert parse_instant("2030-12-31T18:00Z") == datetime(2030, 12, 31, 18, tzinfo=UTC)
     local = datetime(2030, 12, 31, 18).astimezone()
     assert parse_instant(" 2030-12-31T18:00 ") == local
+
+
+def _local(*parts: int) -> datetime:
+    return datetime.fromisoformat("{:04}-{:02}-{:02}T{:02}:{:02}".format(*parts, 0, 0)).astimezone()
+
+
+NOW = _local(2026, 11, 30, 12, 30)
+
+
+@cases(
+    ("text", "local"),
+    [
+        ("2026-11-01", _local(2026, 11, 1)),
+        ("2026-11-01 9:00", _local(2026, 11, 1, 9)),
+        ("Yesterday 9:00", _local(2026, 11, 29, 9)),
+        ("yesterday", _local(2026, 11, 29)),
+        ("today 09:05", _local(2026, 11, 30, 9, 5)),
+        (" 9:05 ", _local(2026, 11, 30, 9, 5)),
+        ("tomorrow 23:59", _local(2026, 12, 1, 23, 59)),
+    ],
+)
+def test_days_and_times_of_day_are_local(text: str, local: datetime) -> None:
+    assert parse_instant(text, NOW) == local
+
+
+@cases(
+    ("text", "seconds"),
+    [
+        ("2h", 7200),
+        ("45", 45),
+        ("12:00", 1800),
+        ("yesterday 12:30", 86_400),
+        ("2026-11-30", 45_000),
+    ],
+)
+def test_a_past_time_is_a_duration_or_a_time(text: str, seconds: float) -> None:
+    assert parse_since(text, NOW) == seconds
+
+
+@cases(
+    ("text", "message"),
+    [
+        ("yesteday", "examples: 2h, 1d, 2026-11-30, 9:00"),
+        ("25:00", "examples: 2h"),
+        ("2026-02-30", "examples: 2h"),
+        ("tomorrow", "is in the future"),
+        ("2020-01-01", "more than 366 days ago"),
+        ("400d", "out of range"),
+    ],
+)
+def test_another_text_is_no_past_time(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_since(text, NOW)
 
 
 @cases("text", ["soon", "0001-01-01", "9999-12-31T23:59-12:00", "2030-13-01"])

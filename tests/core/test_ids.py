@@ -14,6 +14,7 @@ from draftsman.ids import (
     job_name,
     new_id,
     parse_job,
+    parse_jobs,
     parse_question,
     question_name,
     run_name,
@@ -55,6 +56,19 @@ def test_a_prefix_covers_the_ids_that_start_with_it(id: UUID, length: int, upper
         assert ref.lowest <= id <= ref.highest
         assert str(ref.lowest).startswith(prefix)
         assert str(ref.highest).startswith(prefix)
+
+
+@given(st.integers(1, 10**17), st.integers(0, 999), st.sampled_from(["", "D-", "d-"]))
+def test_a_range_has_all_jobs_between(first: int, more: int, prefix: str) -> None:
+    jobs = parse_jobs(f" D-{first}..{prefix}{first + more} ")
+    assert [job.number for job in jobs] == [*range(first, first + more + 1)]
+    assert parse_jobs(f"D-{first}") == (parse_job(f"D-{first}"),)
+
+
+@cases("text", ["D-2..D-1", "D-1..D-1001", "D-0..D-5", "D-1..", "..D-5", "D-1...D-5", "D-1/1..D-2"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="job"):
+        parse_jobs(text)
 
 
 @given(st.uuids())

@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.formats.received_json import read_object
 from draftsman.people.actor import Actor
 from draftsman.processes.components import Component, ComponentGroup
 from draftsman_bots.pagers import webhook
@@ -76,9 +77,10 @@ class PagerReceiver:
         if not webhook.is_genuine(kind, self._secrets[name], dict(request.headers), raw):
             text = f"the signature is wrong: is [pagers.{name}] webhook_secret that of the webhook?"
             return self._reject(401, "signature", text)
-        if not webhook.is_object(raw):
+        document = read_object(raw)
+        if document is None:
             return self._reject(400, "json", "the body is not a JSON object")
-        event = webhook.content(name, kind, raw)
+        event = webhook.content(name, kind, document)
         if event is None:
             return PlainTextResponse("ignored: not about a question\n")
         try:

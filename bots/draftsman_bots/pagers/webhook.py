@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -50,14 +49,8 @@ def is_genuine(kind: str, secret: str, headers: Mapping[str, str], body: bytes) 
     return any(matches)
 
 
-def is_object(body: bytes) -> bool:
-    """Return whether a body is a JSON object."""
-    return isinstance(_parsed(body), dict)
-
-
-def content(pager: str, kind: str, body: bytes) -> PagerEvent | None:
+def content(pager: str, kind: str, document: dict[str, Any]) -> PagerEvent | None:
     """Return the event of a genuine webhook; None if it is none of a question's alert."""
-    document = _fields(_parsed(body))
     event = _fields(document.get("event"))
     if kind == "pagerduty":
         return _pagerduty(pager, event)
@@ -113,19 +106,10 @@ def _moment(text: str) -> datetime | None:
     return moment if moment.tzinfo is not None else None
 
 
-def _parsed(body: bytes) -> object:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _fields(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:
     """Return a text that the database can store, else an empty one."""
-    if not isinstance(value, str) or "\x00" in value:
-        return ""
-    return value.encode(errors="replace").decode()
+    return value if isinstance(value, str) and "\x00" not in value else ""

@@ -11,7 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from draftsman_bots.json_fields import nested, parse_object, string
+from draftsman.formats.received_json import read_object
+from draftsman_bots.json_fields import nested, string
 from draftsman_bots.trello.ids import is_id, parse_time
 
 
@@ -95,7 +96,7 @@ class Action:
 
 def parse_body(raw: bytes) -> Any:
     """Return the action in a webhook's body, or None if there is none."""
-    return (parse_object(raw) or {}).get("action")
+    return (read_object(raw) or {}).get("action")
 
 
 def parse_action(raw: Any) -> Action | None:

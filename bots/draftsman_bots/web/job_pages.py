@@ -14,6 +14,7 @@ from starlette.responses import Response as PlainResponse
 from starlette.responses import StreamingResponse
 
 from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityRow, activity_text
+from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.entities.jobs import JOBS
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman.formats.invisible import replace_invisible
@@ -25,7 +26,6 @@ from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.status_display import STATUSES
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
-from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.list_pages import table
 from draftsman_bots.web.pages import page
 from draftsman_bots.web.plugin import WEB
@@ -191,7 +191,7 @@ async def changes(context: WebContext, request: Request) -> Response:
         raise NotFound(f"D-{number} has no changes")
     is_large = patch.size > PATCH_MEBIBYTES * 1024 * 1024
     content = b"" if is_large else await rt.checkpoints.content(patch)
-    diff = shown_diff(content.decode("utf-8", "replace"))
+    diff = shown_diff(content.decode("utf-8", "surrogateescape"))
     return page("changes", visit, active="jobs", job=job, diff=diff, is_large=is_large)
 
 

@@ -51,6 +51,10 @@ def _visible(value: Any) -> Any:
     return "" if value is None else value
 
 
+LINE_CLASSES: Final = {"+": "add", "-": "del", "@": "hunk", " ": "same"} | dict.fromkeys(
+    ("\\", ""), "note"
+)
+"""Style of a line of a diff by its kind."""
 _cached: list[Environment] = []
 
 
@@ -66,6 +70,7 @@ def _environment() -> Environment:
         )
         filters: dict[str, Callable[..., Any]] = {
             "ago": time_markup,
+            "line_class": lambda kind: LINE_CLASSES[kind],
             "tone": lambda outcome: TONES[MEANINGS[outcome]],
             "meaning": TONES.__getitem__,
             "line": print_line,

@@ -12,6 +12,7 @@ from draftsman.actions import questions
 from draftsman.actions.action import Action, ActionResult, Call
 from draftsman.actions.jobs import resume_hint
 from draftsman.agent_runs.changes.diff import is_diff
+from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.question_text import holder_text, missing_diff
 from draftsman.errors import NotFound, UsageError
@@ -28,7 +29,6 @@ from draftsman.questions.question import (
 from draftsman.text import digest
 from draftsman_bots.conversation.replies import refused
 from draftsman_bots.web.access import client_address
-from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.problems import PageProblem, error_text
 from draftsman_bots.web.section_html import page_reader

@@ -296,6 +296,6 @@ def _visible(text: str) -> str:
     return "".join(
         char
         if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-        else char.encode("unicode_escape", "surrogatepass").decode()
+        else f"\\u{{{ord(char):x}}}"
         for char in text
     )

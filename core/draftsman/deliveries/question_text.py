@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Final
 
 from draftsman.agent_runs.changes.diff import is_diff
+from draftsman.agent_runs.changes.shown_diff import visible_lines
 from draftsman.people.spans import Span, Spans, actor_spans, spans_text
 from draftsman.questions.answer import Verdict
 from draftsman.questions.question import (
@@ -37,6 +38,12 @@ def holder_text(question: OpenQuestion) -> str:
     if question.acknowledged_by:
         return f"{question.acknowledged_by} works on it"
     return f"delegated to {question.delegated_to}" if question.delegated_to else ""
+
+
+def visible_context(question: Question) -> str:
+    """Return the context of a question; a diff as visible text."""
+    context = question.context_snippet or ""
+    return visible_lines(context) if is_diff(context) else context
 
 
 def question_notes(question: Question) -> Iterator[str]:

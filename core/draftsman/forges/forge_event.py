@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.received_json import replace_surrogates
 from draftsman.formats.truncation import truncate
 from draftsman.log import redact
 
@@ -168,8 +169,8 @@ def plain(text: object, limit: int = MAX_TEXT) -> str:
 
 def version(text: object) -> str:
     """Return a digest of a text: an edited comment is a new event, a redelivered comment is not."""
-    value = str(text or "").replace("\r\n", "\n").strip()
-    return hashlib.sha256(value.encode(errors="replace")).hexdigest()[:16]
+    value = replace_surrogates(str(text or "")).replace("\r\n", "\n").strip()
+    return hashlib.sha256(value.encode()).hexdigest()[:16]
 
 
 def moment(value: object) -> datetime | None:

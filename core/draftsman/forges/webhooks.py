@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from draftsman.forges.forge_event import Notification, fields
+from draftsman.forges.forge_event import Notification
+from draftsman.formats.received_json import read_object
 from draftsman.settings.forges import ForgeSettings
 
 
@@ -46,7 +46,7 @@ class Webhooks:
 
     def claimed_project(self, body: bytes) -> str:
         """Return the repository that a body names before its origin is proven; else empty."""
-        return self.format.project_of(fields(_parsed(body)))
+        return self.format.project_of(read_object(body) or {})
 
     def is_genuine(self, project: str, headers: Mapping[str, str], body: bytes) -> bool:
         """Return whether the forge sent the body for this repository; False without a secret."""
@@ -55,13 +55,5 @@ class Webhooks:
 
     def content(self, headers: Mapping[str, str], body: bytes) -> Notification | None:
         """Return the content of a genuine webhook; None if it is not a JSON object."""
-        payload = _parsed(body)
-        return self.format.parse(headers, payload) if isinstance(payload, dict) else None
-
-
-def _parsed(body: bytes) -> object:
-    """Return the JSON of a body; None if it is none."""
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
+        payload = read_object(body)
+        return None if payload is None else self.format.parse(headers, payload)

@@ -1,14 +1,16 @@
 """Characters that a reader does not see, or that change how other characters are shown.
 
 They are control characters, which include the escape sequences of terminals, separators of lines,
-overrides of the direction of text, surrogates, and tags outside of a flag. Joiners and marks of
-direction, which some languages and emoji need, are `strict` invisible only.
+overrides of the direction of text, surrogates, and tags outside of a flag. Joiners, marks of
+direction, variations and blanks other than a space, which some languages and emoji need, are
+`strict` invisible only.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import groupby
 from typing import Final
 
 _LINES: Final = "\t\n"
@@ -22,9 +24,17 @@ _FORMAT: Final = (
 )
 """Format characters of Unicode that are none of the others."""
 _PRIVATE: Final = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
-_INVISIBLE: Final = re.compile(f"[{_CONTROL}]|{_STRAY_TAGS}")
-_INVISIBLE_OR_LINES: Final = re.compile(f"[{_CONTROL}{_LINES}]|{_STRAY_TAGS}")
-_STRICT: Final = re.compile(f"[{_CONTROL}{_FORMAT}{_TAGS}{_PRIVATE}]")
+_BLANKS: Final = "\xa0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
+_IGNORED: Final = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    "\U0001d159\U000e0000-\U000e0fff"
+)
+"""Fillers, variations and others that Unicode asks to show as nothing."""
+STRICT: Final = f"{_CONTROL}{_FORMAT}{_PRIVATE}{_BLANKS}{_IGNORED}"
+"""The strictly invisible characters, as a class of a regular expression."""
+_INVISIBLE: Final = re.compile(f"[{_CONTROL}]+|{_STRAY_TAGS}")
+_INVISIBLE_OR_LINES: Final = re.compile(f"[{_CONTROL}{_LINES}]+|{_STRAY_TAGS}")
+_STRICT: Final = re.compile(f"[{STRICT}]+")
 REPLACEMENT: Final = "\ufffd"
 
 
@@ -34,8 +44,12 @@ def replace_invisible(text: str) -> str:
     return _INVISIBLE.sub(lambda match: REPLACEMENT * len(match[0]), text)
 
 
-def _backslash(text: str) -> str:
-    return ascii(text)[1:-1]
+def braces(text: str) -> str:
+    r"""Return characters as `\u{200b}`, and equal ones in a row as `\u{200b}{12}`."""
+    return "".join(
+        f"\\u{{{ord(char):x}}}" + (f"{{{count}}}" if count > 1 else "")
+        for char, count in ((char, len([*run])) for char, run in groupby(text))
+    )
 
 
 def escape_invisible(
@@ -43,12 +57,12 @@ def escape_invisible(
     *,
     lines: bool = True,
     strict: bool = False,
-    escape: Callable[[str], str] = _backslash,
+    escape: Callable[[str], str] = braces,
 ) -> str:
-    r"""Return the text with invisible characters escaped, such as `\x1b`.
+    r"""Return the text with invisible characters escaped, such as `\u{1b}`.
 
-    `lines`: line ends and tabs are kept. `strict`: also what some languages need, and characters
-    of private use: a person decides on exactly this text.
+    `lines`: line ends and tabs are kept. `strict`: also what some languages need, fillers, and
+    characters of private use: a person decides on exactly this text.
     """
     pattern = _STRICT if strict else _INVISIBLE if lines else _INVISIBLE_OR_LINES
     return pattern.sub(lambda match: escape(match[0]), text)

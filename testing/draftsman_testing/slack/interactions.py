@@ -45,14 +45,15 @@ class Interactions(Messages):
     def chosen(self, user: str, channel: str, ts: str, action_id: str, value: Any = None) -> Json:
         """Return the payload of a press on the message in its current state."""
         room = self.world.channels[channel]
-        message, ephemeral = self._message(user, room, ts)
+        message, ephemeral = self.visible(user, room, ts)
         block, element = control(message.get("blocks", []), action_id)
         payload = payloads.interaction(self.world, "block_actions", user)
         payload |= payloads.in_message(self.world, user, room, message, ephemeral=ephemeral)
         payload["actions"] = [payloads.action(self.world, block, element, value)]
         return payload
 
-    def _message(self, user: str, room: Channel, ts: str) -> tuple[Json, bool]:
+    def visible(self, user: str, room: Channel, ts: str) -> tuple[Json, bool]:
+        """Return a message that a person sees, and whether it is ephemeral."""
         for ephemeral in self.world.ephemerals[room.id, user]:
             if ephemeral["ts"] == ts:
                 return ephemeral, True
@@ -88,7 +89,7 @@ class Interactions(Messages):
     ) -> list[Json]:
         """Type into an external select of a message; return the app's options."""
         room = self.world.channels[channel]
-        message, ephemeral = self._message(user, room, ts)
+        message, ephemeral = self.visible(user, room, ts)
         where = payloads.in_message(self.world, user, room, message, ephemeral=ephemeral)
         for name in ("response_url", "state"):
             where.pop(name)
@@ -166,7 +167,7 @@ class Interactions(Messages):
     ) -> Ack:
         """Use a shortcut of a message."""
         room = self.world.channels[channel]
-        message, _ = self._message(user, room, ts)
+        message, _ = self.visible(user, room, ts)
         payload = payloads.interaction(self.world, "message_action", user)
         payload |= {
             "callback_id": callback_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -24,11 +25,12 @@ class FakeSlack(Interactions, FakeServer[Call]):
     """A workspace with an app.
 
     The app uses `api_url` and the tokens; people's interactions are methods; the rest is for
-    inspection.
+    inspection. `first_id` is the number of its first id: workspaces that an app serves one after
+    the other have different ids.
     """
 
-    def __init__(self) -> None:
-        world = World()
+    def __init__(self, first_id: int = 1) -> None:
+        world = World(_ids=itertools.count(first_id))
         self.sockets = Sockets(world)
         Interactions.__init__(self, world, EventDelivery(world, self.sockets))
         FakeServer.__init__(self, world)

@@ -63,6 +63,12 @@ class Sockets:
                 self._changed.clear()
                 await self._changed.wait()
 
+    async def connected(self) -> None:
+        """Wait, without a deadline, until a socket is open."""
+        while not self._links:
+            self._changed.clear()
+            await self._changed.wait()
+
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Serve a socket until it ends."""
         ticket = request.query.get("ticket", "")
@@ -135,9 +141,7 @@ class Sockets:
             return NOTHING
 
     async def _sent(self, envelope: Json) -> Any:
-        while not self._links:
-            self._changed.clear()
-            await self._changed.wait()
+        await self.connected()
         link = self._links[next(self._turn) % len(self._links)]
         waiting = link.pending.setdefault(envelope["envelope_id"], [])
         ack: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

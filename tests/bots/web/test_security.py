@@ -11,7 +11,6 @@ from draftsman.runtime import Runtime
 from draftsman_bots.process.http import MAX_BODY_BYTES
 from draftsman_bots.web.access import local_path
 from draftsman_bots.web.context import MAX_KEYS, RequestLimit
-from draftsman_bots.web.diff_lines import MAX_LINES, shown_diff
 from draftsman_bots.web.settings import WebSettings
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import People
@@ -211,14 +210,6 @@ async def test_the_next_page_after_the_proxy_is_of_this_site(rt: Runtime) -> Non
                 "/sign-in", params={"next": path}, headers={"x-user": "ben"}
             )
             assert (response.status_code, response.headers["location"]) == (303, target)
-
-
-def test_a_long_diff_is_cut_and_says_so() -> None:
-    diff = shown_diff(PATCH + " more\n" * MAX_LINES)
-    assert next((file.path, file.added, file.removed) for file in diff.files)[0] == "x.html"
-    assert diff.hidden == 3
-    assert shown_diff("").files == []
-    assert shown_diff("not a diff").files[0].lines == [("note", "not a diff")]
 
 
 @cases(

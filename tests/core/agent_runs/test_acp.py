@@ -188,7 +188,7 @@ async def test_an_edit_is_shown_as_a_diff_and_a_long_call_is_an_artifact_too(
     async with acp_worker(rt, tmp_path / "data", script):
         question = await asked(rt, number)
         assert "to edit files?\n\n--- a/./a.txt\n+++ b/./a.txt\n" in question.text
-        assert "+two\\u202e" in question.text
+        assert "+two\\u{202e}" in question.text
         await make.answer(number, "allow once")
         question = await asked(rt, number, 2)
         assert "the whole call is the artifact permission-2.txt" in question.text

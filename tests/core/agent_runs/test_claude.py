@@ -173,7 +173,7 @@ def test_edits_are_shown_as_a_diff_and_run_as_shown(runs: AdapterRuns, tmp_path:
     text = question(runs, script)
     assert "to edit files?\n\n--- a/./a.txt\n+++ b/./a.txt\n@@ -1 +1 @@\n-one\n+two" in text
     runs.answer("allow once")
-    assert "+b\\u202e" in question(runs, script)
+    assert "+b\\u{202e}" in question(runs, script)
     runs.answer("allow once")
     assert run(runs, script)["summary"] == "all done"
     assert (tmp_path / "work" / "a.txt").read_text() == "two\n"

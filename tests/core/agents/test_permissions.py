@@ -24,7 +24,7 @@ DIFF = {"type": "diff", "path": "/w/a.py", "oldText": "one\n", "newText": "two\n
         (
             {"kind": "fetch", "rawInput": {"url": "a\u202eb"}},
             "to use the tool fetch",
-            "url: a\\u202eb",
+            "url: a\\u{202e}b",
         ),
         ({"kind": "read", "title": "a.py"}, "to use the tool read", "a.py"),
     ],

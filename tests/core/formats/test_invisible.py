@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from draftsman.formats.invisible import REPLACEMENT, escape_invisible, replace_invisible
 from tests.support.cases import cases
 
-HIDDEN: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+HIDDEN: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"}
+FILLERS: Final = "\u034f\u115f\u1160\u17b4\u2800\u3164\ufe0f\uffa0\U000e0101"
 ANY = st.text(max_size=80) | st.text("a\r\n\t\x1b\u202e\u2066\u2028\x9b\ud800\u200d🏴\U000e0067")
 
 
@@ -35,13 +36,18 @@ def test_no_invisible_character_is_left(text: str) -> None:
 def test_visible_text_stays_as_it_is(text: str) -> None:
     visible = "".join(char for char in text if unicodedata.category(char)[0] != "C")
     visible = visible.translate({0x2028: None, 0x2029: None})
-    assert replace_invisible(visible) == escape_invisible(visible, strict=True) == visible
+    assert replace_invisible(visible) == escape_invisible(visible) == visible
+
+
+@given(st.text(st.characters(max_codepoint=0x24F, categories=["L", "N", "P", "S"])))
+def test_visible_text_stays_as_it_is_when_strict(text: str) -> None:
+    assert escape_invisible(text, strict=True) == text
 
 
 @given(ANY)
 def test_strict_text_has_no_format_characters_either(text: str) -> None:
     shown = escape_invisible(text, strict=True)
-    assert all(char in "\t\n" or unicodedata.category(char) not in HIDDEN for char in shown)
+    assert all(char in "\t\n " or unicodedata.category(char) not in HIDDEN for char in shown)
 
 
 def test_all_hidden_characters_of_unicode_are_strictly_invisible() -> None:
@@ -50,10 +56,11 @@ def test_all_hidden_characters_of_unicode_are_strictly_invisible() -> None:
         char
         for char in every
         if unicodedata.category(char) in HIDDEN
-        and char not in "\t\n"
+        and char not in "\t\n "
         and escape_invisible(char, strict=True) == char
     ]
     assert missed == []
+    assert not set(FILLERS) & set(escape_invisible(FILLERS, strict=True))
 
 
 def test_characters_that_languages_need_are_kept() -> None:
@@ -64,11 +71,12 @@ def test_characters_that_languages_need_are_kept() -> None:
 @cases(
     ("text", "replaced", "escaped"),
     [
-        ("\x1b[31mred", "\ufffd[31mred", "\\x1b[31mred"),
-        ("a\r\nb\rc", "a\nb\nc", "a\\r\nb\\rc"),
-        ("\u202egpj.exe", "\ufffdgpj.exe", "\\u202egpj.exe"),
-        ("yes\U000e0020\U000e0041", "yes\ufffd\ufffd", "yes\\U000e0020\\U000e0041"),
-        ("half \ud83d", "half \ufffd", "half \\ud83d"),
+        ("\x1b[31mred", "\ufffd[31mred", "\\u{1b}[31mred"),
+        ("a\r\nb\rc", "a\nb\nc", "a\\u{d}\nb\\u{d}c"),
+        ("\u202egpj.exe", "\ufffdgpj.exe", "\\u{202e}gpj.exe"),
+        ("yes\U000e0020\U000e0041", "yes\ufffd\ufffd", "yes\\u{e0020}\\u{e0041}"),
+        ("half \ud83d", "half \ufffd", "half \\u{d83d}"),
+        ("\x1b\x1b\x1b", "\ufffd\ufffd\ufffd", "\\u{1b}{3}"),
     ],
 )
 def test_invisible_characters_are_shown(text: str, replaced: str, escaped: str) -> None:

@@ -36,7 +36,7 @@ async def test_a_new_question_rings_notifies_and_is_counted_in_the_title(
         await seen.until(lambda: "\a" in written)
         await seen.until(lambda: "\x1b]2;(2) draftsman\a" in written)
         notes = [text for text in written if text.startswith("\x1b]777;notify;draftsman;")]
-        text = f"{work.name}/1 Shop: Deploy, now?\\x1b]2,owned\\x07"
+        text = f"{work.name}/1 Shop: Deploy, now?" + r"\u{1b}]2,owned\u{7}"
         assert notes == [f"\x1b]777;notify;draftsman;{text}\a"]
         await make.answer(1, "red")
         await seen.until(lambda: written[-1] == "\x1b]2;(1) draftsman\a")

@@ -162,17 +162,20 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; an unknown name raises an error with the nearest names."""
+        """Find the subcommand; a job is that of `list`, and another name raises an error."""
         names = self.list_commands(ctx)
         if args[0] in names or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         from draftsman.ids import job_number
         from draftsman_tui.common.synonyms import near_names
 
+        listing = self.get_command(ctx, "list")
+        takes = [] if listing is None else listing.get_params(ctx)
+        takes_job = any(isinstance(param, click.Argument) for param in takes)
+        if takes_job and job_number(args[0].partition("/")[0]) is not None:
+            return super().resolve_command(ctx, ["list", *args])
         if near := near_names(args[0], names, 2):
             hint = f"did you mean {' or '.join(near)}?"
-        elif "list" in names and job_number(args[0]) is not None:
-            hint = f"run: {ctx.command_path} list {args[0]}"
         else:
             hint = f"see: {ctx.command_path} --help"
         raise click.UsageError(f"unknown command {args[0]!r}; {hint}")

@@ -58,7 +58,7 @@ async def budgets(app: App) -> None:
 )
 @click.option(
     "--since",
-    type=params.DURATION,
+    type=params.SINCE,
     default="7d",
     show_default=True,
     help="The last days, today included.",

@@ -23,6 +23,7 @@ import click
 
 from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, InvalidDatabaseUrl
 from draftsman.formats.invisible import one_line
+from draftsman.ids import job_number
 from draftsman.processes import early_signals
 from draftsman.processes.hardening import deny_inspection
 from draftsman_tui.cli import command_index
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 COMMANDS: Final = command_index.read()
-ALIASES: Final = {"ls": "jobs"}
+ALIASES: Final = {"ls": "jobs", "job": "show"}
 """Other names of commands, which help and completion leave out."""
 
 
@@ -52,13 +53,10 @@ class Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; `help COMMAND` is `COMMAND --help`, and `ls` is `jobs`."""
-        if args[0] == "help" and not ctx.resilient_parsing:
-            if not args[1:]:
-                CommandOutput().write(ctx.get_help() + "\n")
-                ctx.exit()
-            args = [*args[1:], "--help"]
+        """Find the command; `ls` is `jobs`, and `D-142` is `show D-142`."""
         args = [ALIASES.get(args[0], args[0]), *args[1:]]
+        if job_number(args[0].partition("/")[0]) is not None:
+            args = ["show", *args]
         if args[0] in COMMANDS:  # channels are not looked for
             return click.Group.resolve_command(self, ctx, args)
         return super().resolve_command(ctx, args)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.agent_runs.changes.shown_diff import WHOLE, shown_code
 from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.runtime import Runtime
+
+HEADERS: Final = ("diff ", "index ", "+++", "---", "new ", "old mode ", "deleted ", "rename ")
+"""What lines before the hunks of a file begin with."""
 
 
 async def read_patch(rt: Runtime, number: int, run: int | None = None) -> str | None:
@@ -27,11 +31,12 @@ def printable(patch: str) -> str:
 
 
 def patch_line(text: str) -> Text:
-    """Style a line of a patch by its prefix."""
-    if text.startswith(("diff ", "index ", "+++", "---", "new ", "deleted ", "rename ")):
-        return styled(text, "bold")
+    """Style a line of a patch by its prefix; all of it is visible text."""
+    shown = shown_code(text, WHOLE).text
+    if text.startswith(HEADERS):
+        return styled(shown, "bold")
     styles = {"+": "green", "-": "red", "@": "cyan"}
-    return styled(text, styles.get(text[:1], ""))
+    return styled(shown, styles.get(text[:1], ""))
 
 
 def content_json(data: bytes) -> dict[str, Any]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 DRAFTSMAN_COMMAND: Final = (sys.executable, "-P", "-m", "draftsman_tui")
 """`-P` keeps modules of the current directory from being imported."""
+STOP_TIMEOUT: Final = 30
 
 
 async def start_process(
@@ -40,3 +41,20 @@ async def start_process(
             start_new_session=True,
             env={**os.environ, **(env or {})},
         )
+
+
+async def stop_process(process: Process) -> None:
+    """Shut a process down, and kill it if it is still running after `STOP_TIMEOUT` seconds."""
+    import asyncio
+    from contextlib import suppress
+
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(STOP_TIMEOUT):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import click
 
-from draftsman.durations import parse_duration, parse_instant
+from draftsman.durations import parse_duration, parse_instant, parse_since
 from draftsman.errors import UsageError
-from draftsman.ids import JobRef, job_number, parse_job, parse_question
+from draftsman.ids import JobRef, job_number, parse_job, parse_jobs, parse_question
 from draftsman.jobs.job import Status
 from draftsman.text import clean
 
@@ -155,12 +156,20 @@ def _statuses(names: Sequence[str], text: str) -> tuple[str, ...]:
     for word in text.split(","):
         name = word.strip().lower().replace("-", "_").replace(" ", "_")
         if name not in names:
-            raise UsageError(f"unknown status {word.strip()!r}; available: {', '.join(names)}")
+            raise UsageError(
+                f"unknown status {word.strip()!r}{near(name, names)}; available: {', '.join(names)}"
+            )
         if name == WAITING:
             statuses += [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
         else:
             statuses.append(name if name == PAUSED else Status(name))
     return tuple(statuses)
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """Return the question whether one of the names that are most like this was meant, or ""."""
+    found = get_close_matches(name, list(names), 2)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 def _status(*others: str) -> Parsed:
@@ -240,6 +249,7 @@ JOB = Parsed("job", parse_job, _stored("job"))
 """A job: `D-142`, `142`, an id or its prefix."""
 JOB_OF = Parsed("job", lambda text: _job_or_question(text)[0], _stored("job"))
 """A job, or a question of it, for a command that changes nothing."""
+_JOBS = Parsed("jobs", parse_jobs, _stored("job"))
 PARENTS = Parsed("jobs", _parents)
 QUESTION = Parsed("question", parse_question, _stored("question"))
 """A question `D-142/2`; the ordinal of a bare job is None."""
@@ -249,7 +259,9 @@ DURATION = Parsed("duration", parse_duration)
 REMINDER_DELAY = Parsed("duration", partial(parse_duration, most=86_400.0))
 EXTENSION = Parsed("duration", _extension)
 INSTANT = Parsed("time", parse_instant)
-"""An ISO 8601 time."""
+"""An ISO 8601 time, or such as `tomorrow 9:00`."""
+SINCE = Parsed("time", parse_since)
+"""A duration or a time in the past, as the seconds since then."""
 STATUS = _status()
 STATUS_OR_PAUSED = _status(PAUSED)
 """A status, or that of jobs that are paused, whatever their status."""
@@ -273,6 +285,18 @@ def together(*options: Option) -> Option:
         return function
 
     return add
+
+
+def jobs_argument(*, required: bool = False) -> Option:
+    """Return the argument `jobs`: several of them, and ranges such as `D-10..D-20`."""
+    return click.argument(
+        "jobs",
+        metavar="JOB..." if required else "[JOB...]",
+        nargs=-1,
+        required=required,
+        type=_JOBS,
+        callback=lambda _, __, groups: tuple(job for group in groups for job in group),
+    )
 
 
 def limit_option(rows: str, default: int = 50, most: int = 1000) -> Option:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from draftsman.agent_runs.changes.shown_diff import visible_lines
 from draftsman.deliveries.delivery import File, Message
 from draftsman.deliveries.documents.builder import build_document, full_at
 from draftsman.deliveries.documents.document import Step
@@ -60,7 +61,10 @@ def render_file(job: str, file: File) -> str:
         text = base64.b64encode(file.data).decode()
         note = " (base64)"
     name = untrusted_text.line(file.name, 200)
-    kind = "diff" if file.name.endswith((".patch", ".diff")) else ""
+    kind = ""
+    if file.name.endswith((".patch", ".diff")):
+        kind = "diff"
+        text = visible_lines(text)
     summary = f"<details><summary>{name}{note}</summary>"
     return f"{job}: {name}\n\n{summary}\n\n{fenced(text, kind)}\n\n</details>"
 

@@ -11,6 +11,7 @@ from draftsman.deliveries.documents.builder import question_choices
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman_bots.conversation.commands import Access
 from draftsman_bots.conversation.replies import press
+from draftsman_bots.json_fields import string
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.controls import CONTROLS, parse_ref, row_and_text
 from draftsman_bots.slack.deliveries.blocks import MAX_OPTIONS, context
@@ -148,7 +149,7 @@ def _open_question(ctx: BotContext, click: BlockAction, ref: AnswerValue) -> Non
 def _replace_controls(ctx: BotContext, click: BlockAction, text: str, *blocks: Block) -> None:
     """Remove the controls of a click's message, and add blocks to it."""
     if click.is_editable:
-        shown = [block for block in click.blocks if block.get("type") not in _INTERACTIVE]
+        shown = [block for block in click.blocks if string(block, "type") not in _INTERACTIVE]
         update = ctx.client.chat_update(
             channel=click.channel, ts=click.ts, text=text, blocks=[*shown, *blocks]
         )

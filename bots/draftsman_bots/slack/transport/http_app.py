@@ -16,8 +16,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from draftsman.formats.received_json import read_object
 from draftsman.formats.times import span
-from draftsman_bots.json_fields import parse_object
 from draftsman_bots.process import http
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport.acknowledgments import Acknowledgment
@@ -111,7 +111,7 @@ def _form(text: str) -> dict[str, Any]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    payload = parse_object(text, strict=True)
+    payload = read_object(text, strict=True)
     if payload is None:
         raise InvalidBody("the body is not a JSON object")
     return payload

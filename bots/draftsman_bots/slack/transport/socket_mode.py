@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
+from draftsman.formats.received_json import read_object
 from draftsman.processes.lifecycle import StopSignal
-from draftsman_bots.json_fields import parse_object
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.transport.acknowledgments import Acknowledgment
@@ -271,7 +271,7 @@ class Connection:
 
     def parse_envelope(self, text: str) -> dict[str, Any] | None:
         """Return the envelope in a text, if it is to be acknowledged."""
-        envelope = parse_object(text)
+        envelope = read_object(text)
         if envelope is None:
             _log.warning("ignored a frame that is not a JSON object")
             return None

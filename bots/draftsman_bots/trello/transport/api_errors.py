@@ -14,7 +14,7 @@ import httpx
 
 from draftsman.deliveries.delivery import COPY_GONE, TARGET_GONE
 from draftsman.errors import Failure
-from draftsman_bots.json_fields import parse_object
+from draftsman.formats.received_json import read_object
 
 PAUSES: Final = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
 """Seconds before each retry while Trello rejects the account; the last repeats. The first is short,
@@ -113,4 +113,4 @@ def _code(body: str) -> str | None:
 
 
 def _object(text: str) -> Mapping[str, Any]:
-    return parse_object(text) or {}
+    return read_object(text) or {}

@@ -7,10 +7,6 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
-from draftsman.formats.amounts import counted
-
-MAX_FILES: Final = 20
-"""Files listed by name."""
 _ESCAPE: Final = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPED: Final = dict(zip('abtnvfr"\\', '\a\b\t\n\v\f\r"\\', strict=True))
 """Characters that git escapes by a letter; others are escaped by their octal number."""
@@ -67,21 +63,6 @@ def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, int, int]]:
 def changed_files(diff: str) -> list[tuple[str, int, int]]:
     """Return (path, lines added, lines removed) of each file; the new path of a renamed file."""
     return list(_files(diff.split("\n")))
-
-
-def diffstat(diff: str, most: int | None = MAX_FILES) -> str:
-    """Count the added and removed lines of each file, and their sums, as `git diff --stat`.
-
-    At most so many files are listed; None: all.
-    """
-    files = changed_files(diff)
-    most = len(files) if most is None else most
-    plus = sum(added for _, added, _ in files)
-    minus = sum(removed for _, _, removed in files)
-    lines = [f"{name} | +{added} -{removed}" for name, added, removed in files[:most]]
-    if len(files) > most:
-        lines.append(f"… and {len(files) - most} more")
-    return "\n".join([*lines, f"{counted(len(files), 'file')} changed, +{plus} -{minus}"])
 
 
 def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:

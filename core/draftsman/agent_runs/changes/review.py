@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from draftsman.agent_runs.changes.diff import diffstat
 from draftsman.agent_runs.changes.interdiff import interdiff
+from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.questions.answer import Answer
 from draftsman.questions.question import (
     CHANGES_REQUESTED,
@@ -43,9 +43,11 @@ class Review:
             return ""
         if not self.patch:
             return f"no changes; since {self.since}: reverted" if self.since_patch else ""
-        changes = [_counts(self.patch)]
+        changes = [shown_diff(self.patch, most=0).totals]
         if self.since is not None:
-            changed = _counts(self.since_patch) if self.since_patch else "no changes"
+            changed = (
+                shown_diff(self.since_patch, most=0).totals if self.since_patch else "no changes"
+            )
             changes.append(f"since {self.since}: {', '.join((changed, *self.renewed))}")
         return "; ".join(changes)
 
@@ -109,7 +111,3 @@ def _is_reviewed(question: Question, answers: Sequence[Answer]) -> bool:
         return outcome in ("approved", CHANGES_REQUESTED) or superseded
     allowed = outcome == "answered" and resolution.get("value") in ALLOWED
     return allowed and question.key.startswith(PERMISSION)
-
-
-def _counts(patch: str) -> str:
-    return diffstat(patch).rpartition("\n")[2]

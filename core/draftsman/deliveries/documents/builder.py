@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from html import escape
 from typing import Any, Final
 
-from draftsman.agent_runs.changes.diff import diffstat, is_diff
+from draftsman.agent_runs.changes.diff import is_diff
+from draftsman.agent_runs.changes.shown_diff import diffstat, shown_beginning
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.deliveries.documents.document import (
@@ -58,12 +60,15 @@ from draftsman.deliveries.question_text import (
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
 from draftsman.formats.amounts import counted
 from draftsman.formats.times import span
+from draftsman.formats.truncation import utf16_length
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
 from draftsman.jobs.status_display import display_of
 from draftsman.people.spans import ActorRef
 from draftsman.questions.answer_kind import wanted_answer
 from draftsman.questions.question import Question, QuestionKind
 
+DIFF_ROOM: Final = LENGTH - 100
+"""Room for the lines of a diff, escaped, so that no medium cuts them once more."""
 QUESTION_LENGTH: Final = 6000
 """Maximum characters of the text of a question."""
 RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
@@ -162,13 +167,20 @@ def _question(message: Message, question: Question) -> Iterator[Part]:
 
 def _context(snippet: str, show: Command) -> Iterator[Part]:
     """Yield the beginning of a question's context, after the statistics of a diff."""
-    diff = is_diff(snippet)
-    if diff:
+    if is_diff(snippet):
         yield Code(diffstat(snippet), LENGTH // 2, folds=True)
-    lines = "\n".join(snippet.splitlines()[:LINES])
-    yield Code(lines, LENGTH, language="diff" if diff else "", folds=True, full=show)
+        shown = shown_beginning(snippet, LINES, DIFF_ROOM, _escaped_length)
+        yield Code(shown, LENGTH, language="diff", folds=True, full=show)
+    else:
+        lines = "\n".join(snippet.splitlines()[:LINES])
+        yield Code(lines, LENGTH, folds=True, full=show)
     if len(snippet) > LENGTH or len(snippet.splitlines()) > LINES:
         yield InFile("Truncated. The full text")
+
+
+def _escaped_length(text: str) -> int:
+    """Return the length of a text in the medium whose escapes are longest."""
+    return utf16_length(escape(text)) + text.count("@") + text.count("`")
 
 
 def _conditions(question: Question) -> Iterator[Text]:

@@ -24,8 +24,11 @@ from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport import http_app as signature
+from draftsman_bots.slack.transport.acknowledgments import INTERNAL_ERROR
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
+from tests.bots.slack.transport.recorded import PAYLOADS
+from tests.support.odd_json import Json, oddities
 
 SECRET = "a-signing-secret"
 FINE = {200, 400, 401, 408, 413}
@@ -167,6 +170,30 @@ def test_signed_form_never_gets_500(send: Send, fields: dict[str, str]) -> None:
 
     body = urlencode({"command": "/draftsman", **clean}).encode()
     assert send(body, signed(body, "application/x-www-form-urlencoded")).status_code in FINE
+
+
+def refused(send: Send, changes: Iterator[tuple[str, Json]]) -> list[str]:
+    """Return the changed payloads whose response is neither a 200 nor a refusal.
+
+    503: a listener wanted Slack's Web API, which is not there.
+    """
+    problems = []
+    for name, payload in changes:
+        raw = json.dumps(payload).encode()
+        reply = send(raw, signed(raw, "application/json"))
+        if reply.status_code not in FINE | {503} or INTERNAL_ERROR in reply.text:
+            problems.append(f"{reply.status_code} {name}")
+    return problems
+
+
+def test_any_value_in_any_field_of_a_payload_is_no_500(send: Send) -> None:
+    assert refused(send, oddities(PAYLOADS, few=2)) == []
+
+
+def test_each_payload_is_understood(send: Send) -> None:
+    for name, payload in PAYLOADS.items():
+        raw = json.dumps(payload).encode()
+        assert send(raw, signed(raw, "application/json")).status_code in {200, 503}, name
 
 
 HEADER = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"))

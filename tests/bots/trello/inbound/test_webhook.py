@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from httpx import ASGITransport, AsyncClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.transport import http_app as signature
 from draftsman_testing.trello import FakeTrello, Fault
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
+from tests.support.odd_json import oddities
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
@@ -62,6 +64,33 @@ def test_any_action_is_parsed_or_ignored(fields: Any) -> None:
             assert action.card
             assert action.comment
             assert action.member
+
+
+async def refused(bench: TrelloBotHarness, few: int | None) -> list[str]:
+    """Return the actions of a board with an odd field that are not processed or ignored."""
+    trello = bench.trello
+    card = bench.card()
+    trello.check_item(trello.add_checklist(card, "Steps", ["one"]), "one")
+    trello.comment(card, bench.mallory, "approve")
+    trello.attach(card, "a.txt")
+    trello.move(card, bench.ice)
+    documents = {str(one["type"]): {"action": one} for one in trello.all_actions}
+    callback = "https://example.org/trello"
+    bench.configure(callback_url=callback)
+    app = signature.application(bench.context, trello.secret)
+    problems = []
+    async with AsyncClient(transport=ASGITransport(app), base_url="http://bot") as client:
+        for name, document in oddities(documents, few):
+            body = json.dumps(document).encode()
+            headers = {signature.HEADER: signature.sign(trello.secret, callback, body)}
+            reply = await client.post("/trello", content=body, headers=headers)
+            if reply.status_code != 200 or "error" in reply.text:
+                problems.append(f"{reply.status_code} {reply.text} {name}")
+    return problems
+
+
+async def test_any_value_in_any_field_of_an_action_is_no_failure(bench: TrelloBotHarness) -> None:
+    assert await refused(bench, few=1) == []
 
 
 @given(st.binary(max_size=200))

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.agent_runs.changes.diff import diffstat
 from draftsman.agent_runs.changes.interdiff import interdiff
+from draftsman.agent_runs.changes.shown_diff import diffstat
 from draftsman.agent_runs.clones.git import git_environment
 from tests.support.cases import cases
 

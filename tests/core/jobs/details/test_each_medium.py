@@ -46,7 +46,7 @@ Shown = dict[str, list[str]]
 
 def normal(text: str) -> str:
     """Return a line without what a medium does to blanks and control characters."""
-    return " ".join(re.sub(r"\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|[\x80-\x9f\ufffd]", "?", text).split())
+    return " ".join(re.sub(r"\\u\{[0-9a-f]+\}|[\x80-\x9f\ufffd]", "?", text).split())
 
 
 def shown(lines: Iterable[tuple[str, str]]) -> Shown:

@@ -68,7 +68,8 @@ async def test_why_shows_who_was_notified_and_who_is_next(
 async def test_a_question_is_delegated(ben: Cli, make: Factory) -> None:
     name = f"{(await make.asked(DAY)).name}/1"
     (await ben("delegate", name)).refused(2, "--to")
-    (await ben("delegate", name, "--to", "zoe")).refused(2, "unknown person 'zoe'")
+    (await ben("delegate", name, "zoe", "--to", "zoe")).refused(2, "give one person")
+    (await ben("delegate", name, "zoe")).refused(2, "unknown person 'zoe'")
     (await ben("delegate", name, "--to", "ben")).refused(2, "cannot be delegated to yourself")
     (await ben("delegate", name, "--to", "carol")).refused(1, "carol may not answer")
 

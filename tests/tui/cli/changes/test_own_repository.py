@@ -167,7 +167,7 @@ async def test_changes_are_applied_with_a_merge_and_taken_back(
     done = await cli("apply", job, "-C", mine)
     assert done.out == f"{mine} already has the changes of {job}; nothing changed\n"
     stat = await cli("diff", job, "--stat")
-    assert stat.out == "a.txt | +2 -0\nnew.txt | +1 -0\n2 files changed, +3 -0\n"
+    assert stat.out == "a.txt | +2 -0\nnew.txt | +1 -0, new\n2 files changed, +3 -0\n"
     assert (await cli("diff", job, "--name-only")).out == "a.txt\nnew.txt\n"
     files = (await cli("diff", job, "--name-only", "--json")).json["files"]
     assert files == ["a.txt", "new.txt"]

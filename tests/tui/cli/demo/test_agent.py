@@ -105,8 +105,8 @@ def test_steps_are_printed_in_order_with_each_line_of_a_context_indented(
 ) -> None:
     nothing: Any = None
     demo = Demo(nothing, CommandOutput(color=False), nothing, None, "tidy", {})
-    demo.info("answer", "all", at=demo._began + 5)
-    demo.info("resumed", "by anna", at=demo._began + 4.9)
+    demo.steps.info("answer", "all", at=demo.steps.began + 5)
+    demo.steps.info("resumed", "by anna", at=demo.steps.began + 4.9)
     demo._show_question(replace(question(), context_snippet="one\n  two"))
     lines = capsys.readouterr().out.splitlines()
     assert [line[:10] for line in lines[:2]] == ["   5.0 s  "] * 2

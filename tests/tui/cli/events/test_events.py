@@ -154,7 +154,7 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
         await rt.settlement.outcome(second, Done({}))
         done = await following
     lines = [
-        *("no newline", "Fixing \\x1b[2J", "[plan] 0 of 1 step: read"),
+        *("no newline", "Fixing \\u{1b}[2J", "[plan] 0 of 1 step: read"),
         *("[failed] npm test", "output", "Done"),
     ]
     assert done.out.splitlines() == lines
@@ -206,7 +206,7 @@ async def test_logs_cannot_control_a_terminal_and_events_take_one_line(
     await rt.checkpoints.event(work.lease, "noted", {"output": "wide " * 100})
     screen = terminal("logs", work.name)
     assert screen.end() == 0
-    assert "one \\x1b[2Jgone" in screen.screen
+    assert "one \\u{1b}[2Jgone" in screen.screen
     screen = terminal("events", work.name)
     assert screen.end() == 0
     assert len(screen.plain.splitlines()) == 4

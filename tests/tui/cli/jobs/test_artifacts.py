@@ -59,7 +59,7 @@ async def test_an_artifact_is_written_to_the_given_path(
 
 
 async def test_artifacts_are_listed(cli: Cli, work: ClaimedJob, make: Factory) -> None:
-    lines = (await cli("artifacts", "list", work.name)).out.splitlines()
+    lines = (await cli("artifacts", work.name)).out.splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [
         ["changes.patch", "patch", f"{len(PATCH)}"],
         ["data.bin", "file", "2.3"],

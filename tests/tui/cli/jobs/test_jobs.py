@@ -36,6 +36,31 @@ async def test_an_empty_list_of_jobs_shows_the_next_command(cli: Cli) -> None:
     assert "no jobs match the filters" in (await cli("jobs", "--tag", "x")).err
 
 
+async def test_named_jobs_and_ranges_are_listed(cli: Cli, make: Factory) -> None:
+    first, second, third = [await make.queued() for _ in range(3)]
+    failed = await make.failed()
+
+    async def listed(*arguments: str) -> list[int]:
+        return [job["number"] for job in (await cli("jobs", *arguments, "--json")).json]
+
+    assert await listed(f"D-{second}") == [second]
+    assert await listed(f"{first}..{second}", f"D-{second}", str(failed)) == [failed, second, first]
+    assert await listed(f"D-{first}..D-{failed + 50}", "--status", "queued") == [
+        third,
+        second,
+        first,
+    ]
+    assert await listed(f"D-{first}..D-{third}", "--since", "yesterday 9:00") == [
+        third,
+        second,
+        first,
+    ]
+    done = await cli("cancel", f"D-{first}..D-{second}", "--yes", "--json")
+    assert [job["number"] for job in done.json] == [first, second]
+    (await cli("jobs", "--status", "faild")).refused(2, "did you mean failed?")
+    (await cli("jobs", "D-2..D-1")).refused(2, "D-10..D-20")
+
+
 async def test_every_status_has_a_line_with_the_next_step(cli: Cli, make: Factory) -> None:
     numbers = {status: await make.job_in(status) for status in Status}
     lines = (await cli("jobs")).out.splitlines()
@@ -229,7 +254,7 @@ async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> No
     ("arguments", "message"),
     [
         (["--status", "lost"], "unknown status 'lost'; available: waiting, paused, scheduled"),
-        (["--since", "yesterday"], "90s, 10m"),
+        (["--since", "yesteday"], "2h, 1d, 2026-11-30"),
         (["--limit", "0"], "1<=x<=1000"),
         (["--before", "me"], "'me' is not a job"),
         (["--staus", "failed"], "--staus"),
@@ -257,7 +282,7 @@ async def test_the_table_fits_80_columns_in_colour(
     assert len(lines) == 3
     assert max(map(cell_len, lines)) <= 80
     assert "\x1b[1;33mwaiting for input" in screen.screen
-    assert "\\x1b[2Jhos" in screen.plain
+    assert "\\u{1b}[2Jhos" in screen.plain
     assert "…" in screen.plain
     assert "answer D-" in screen.plain
 

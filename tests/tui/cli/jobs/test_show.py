@@ -173,7 +173,7 @@ async def test_external_text_cannot_control_the_terminal(
     assert screen.end() == 0
     for entry in ("\x1b]0", "\x1b[2J", "\x07", "\u202e", "\x9b"):
         assert entry not in screen.screen
-    assert "\\x1b]0;owned\\x07" in screen.plain
+    assert "\\u{1b}]0;owned\\u{7}" in screen.plain
 
 
 async def test_long_lines_are_wrapped_under_themselves(

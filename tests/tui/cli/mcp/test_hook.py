@@ -69,7 +69,7 @@ async def test_the_answer_decides_the_call(cli: Cli, rt: Runtime) -> None:
                 question = await respond(rt, answer)
                 assert decision(await hook) == (expected, reason)
     assert question.text == (
-        "Allow Claude Code to run a command?\n\n$ npm run build\\u202e\ndescription: Builds it"
+        "Allow Claude Code to run a command?\n\n$ npm run build\\u{202e}\ndescription: Builds it"
     )
     assert question.context_snippet == "In /home/anna/shop"
 

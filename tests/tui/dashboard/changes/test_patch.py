@@ -47,11 +47,11 @@ rename to new.txt
 
 def test_a_patch_has_files_with_their_counts_and_numbered_lines() -> None:
     patch = Patch(TEXT)
-    assert [(file.name, file.added, file.removed, file.state) for file in patch.files] == [
-        ("src/app/main.py", 2, 2, ""),
-        ("src/app/new.sql", 1, 0, "new"),
-        ("logo.png", 0, 0, "binary"),
-        ("new.txt", 0, 0, "renamed"),
+    assert [(file.name, file.added, file.removed, file.notes) for file in patch.files] == [
+        ("src/app/main.py", 2, 2, []),
+        ("src/app/new.sql", 1, 0, ["new"]),
+        ("logo.png", 0, 0, ["binary: its content is not shown"]),
+        ("new.txt", 0, 0, ["renamed from old.txt"]),
     ]
     numbers = {line: (patch.old[nth], patch.new[nth]) for nth, line in enumerate(patch.lines)}
     assert numbers[" first"] == (10, 10)

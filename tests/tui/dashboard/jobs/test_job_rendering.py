@@ -73,7 +73,7 @@ def test_long_text_is_truncated_with_the_number_of_omitted_characters() -> None:
 
 def test_meanings_become_roles_and_equal_cells_are_joined() -> None:
     line = (faint("12:00"), " is ", LineSpan("failed", Meaning.FAILURE), "", " [bo", "ld]\x1b")
-    expected = (Cell("12:00", "dim"), Cell(" is "), Cell("failed", "bad"), Cell(" [bold]\\x1b"))
+    expected = (Cell("12:00", "dim"), Cell(" is "), Cell("failed", "bad"), Cell(" [bold]\\u{1b}"))
     assert row_of(line) == expected
 
 

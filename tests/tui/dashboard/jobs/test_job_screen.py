@@ -76,9 +76,9 @@ async def test_every_tab_shows_its_data(
             "slack:",
             "job_completed",
         ),
-        "2": ("attached   shot.png", "Please tidy.", "depth", "\\x1b[31m"),
-        "3": ("── run D-1.1, parked", "begin", "[bold]x[/bold] \\u202eevil", "half"),
-        "4": ("▾ x  +1 -1", "- old", "+ new \\x1b[31m"),
+        "2": ("attached   shot.png", "Please tidy.", "depth", "\\u{1b}[31m"),
+        "3": ("── run D-1.1, parked", "begin", "[bold]x[/bold] \\u{202e}evil", "half"),
+        "4": ("▾ x  +1 -1", "- old", "+ new \\u{1b}[31m"),
         "5": (
             "D-1/1  question was answered by ben: blue",
             "Ben (slack) answers blue",
@@ -105,7 +105,7 @@ async def test_every_tab_shows_its_data(
             await seen.press(key)
             await seen.read(*words)
         await seen.press("down", "enter")
-        await seen.see("# Notes \\x1b[2J")
+        await seen.see("# Notes \\u{1b}[2J")
         await seen.press("escape", "9", "down", "enter")
         await seen.see("D-2 · related", "queued", "retry of D-1", "waits  ")
 

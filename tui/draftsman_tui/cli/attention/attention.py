@@ -76,13 +76,14 @@ async def snooze(
     "delegate",
     section="Questions",
     examples=(
-        "draftsman delegate D-142/1 --to bob",
+        "draftsman delegate D-142/1 bob",
         "draftsman delegate D-142/1 --to bob --for 4h",
     ),
     does=(actions.delegate,),
 )
 @click.argument("question", type=params.QUESTION)
-@click.option("--to", "person", type=params.TEXT, required=True, help="Person who may answer it.")
+@click.argument("person", type=params.TEXT, required=False)
+@click.option("--to", "named", type=params.TEXT, metavar="PERSON", help="Person who may answer it.")
 @click.option(
     "--for",
     "seconds",
@@ -92,14 +93,24 @@ async def snooze(
     help="How long others are not notified; at most 1d.",
 )
 async def delegate(
-    app: App, question: tuple[JobRef, int | None], person: str, seconds: float
+    app: App,
+    question: tuple[JobRef, int | None],
+    person: str | None,
+    named: str | None,
+    seconds: float,
 ) -> None:
     """Ask another person to answer a question.
+
+    PERSON is short for --to.
 
     The person is notified, and the targets of the job get a notice. Reminders and the steps of
     the ladder wait until then. The question stays open for everyone who may answer it.
     """
-    await perform_on_question(app, actions.delegate, question, person=person, seconds=seconds)
+    if (person is None) == (named is None):
+        raise UsageError("give one person: draftsman delegate D-142/1 bob, or --to bob")
+    await perform_on_question(
+        app, actions.delegate, question, person=person or named, seconds=seconds
+    )
 
 
 # The command `digest`: questions in a single message at chosen hours.

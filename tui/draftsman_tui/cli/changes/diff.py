@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.actions.changes import no_diff_reason
-from draftsman.agent_runs.changes.diff import changed_files, diffstat
+from draftsman.agent_runs.changes.diff import changed_files
+from draftsman.agent_runs.changes.shown_diff import diffstat
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
@@ -80,7 +81,7 @@ async def diff(
     elif earlier is not None and not patch:
         app.out.info(f"no changes since {earlier}")
     elif app.out.on_screen:
-        lines = patch.decode("utf-8", "replace").removesuffix("\n").split("\n")
+        lines = patch.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
         with app.out.paged():
             app.out.print(*map(patch_line, lines))
     else:

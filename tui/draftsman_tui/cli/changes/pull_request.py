@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 import click
@@ -15,6 +14,7 @@ from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.perform import act
 from draftsman_tui.common.job_pages import pages_of
 from draftsman_tui.terminal import params
+from draftsman_tui.terminal.browser import open_url
 
 
 @command(
@@ -80,30 +80,13 @@ async def open_page(app: App, job: JobRef, page: str | None, print_only: bool) -
         text = f"{job_name(number)} has no {PAGES[page] if page else 'web page'}"
         raise Refused(f"{text}; it has: {have}" if have else text)
     chosen = links if print_only else links[:1]
-    opened = False if print_only or app.json else _open(links[0][1])
+    opened = False if print_only or app.json else open_url(links[0][1])
     if app.json:
         app.out.document([{"title": title, "url": url} for title, url in chosen])
     elif opened:
         app.out.info(f"opened {links[0][1]}")
     else:
         app.out.print("\n".join(url for _, url in chosen))
-
-
-def _open(url: str) -> bool:
-    """Open the URL; False without a browser, and with one that draws on this terminal.
-
-    A browser of `$BROWSER` is used in any case.
-    """
-    import webbrowser
-
-    try:
-        browser = webbrowser.get()
-    except webbrowser.Error:
-        return False
-    on_terminal = isinstance(browser, webbrowser.GenericBrowser) and not isinstance(
-        browser, webbrowser.BackgroundBrowser
-    )
-    return browser.open(url) if os.environ.get("BROWSER") or not on_terminal else False
 
 
 open = open_page  # noqa: A001 - the module has the command under its name

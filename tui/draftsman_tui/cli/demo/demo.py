@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shlex
 import shutil
 import signal
 import sys
 import tempfile
-import time
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,11 +20,10 @@ import click
 
 from draftsman import __version__
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.deliveries.question_text import visible_context
 from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
-from draftsman.formats.invisible import one_line
 from draftsman.ids import actor_name, job_name
 from draftsman.processes.shutdown import shutdown_signals
-from draftsman.value_format import network_text
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.demo.agent import (
     REQUEST,
@@ -34,9 +32,11 @@ from draftsman_tui.cli.demo.agent import (
     own_configuration,
     unusable_database,
 )
+from draftsman_tui.cli.demo.steps import Steps
 from draftsman_tui.cli.prompts import prompt
+from draftsman_tui.terminal.extras import of_channel, require
 from draftsman_tui.terminal.output import CommandOutput, line, styled
-from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND, start_process
+from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND, start_process, stop_process
 
 if TYPE_CHECKING:
     from draftsman.events.event import Event
@@ -44,58 +44,6 @@ if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
-
-
-def _validation(payload: dict[str, Any]) -> str:
-    outcome = "passed" if payload.get("passed") else "failed"
-    return f"{payload['name']} {outcome}: {payload.get('summary', '')}"
-
-
-def _sandbox(payload: dict[str, Any]) -> str:
-    network = network_text(payload.get("network"), "network open", "no network")
-    weaker = "; weaker than bwrap: see draftsman doctor"
-    warning = weaker if payload.get("mode") == "landlock" else ""
-    return f"{payload.get('mode')}, {network}{warning}"
-
-
-STEPS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
-    "job_created": ("queued", "cyan", lambda _: "waiting for a worker"),
-    "job_started": ("run", "cyan", lambda _: "started"),
-    "repo_resolved": ("clone", "cyan", lambda payload: f"at {payload['base_sha'][:12]}"),
-    "sandbox_applied": ("sandbox", "cyan", _sandbox),
-    "iteration_started": (
-        "agent",
-        "cyan",
-        lambda payload: f"{payload['agent']}, iteration {payload['iteration']}",
-    ),
-    "validation_ran": ("validate", "cyan", _validation),
-    "agent.validation_ran": ("validate", "cyan", _validation),
-    "agent.command_executed": (
-        "fix",
-        "cyan",
-        lambda payload: f"{payload['name']}: {payload.get('summary', '')}",
-    ),
-    "agent.permission": ("decision", "green", lambda payload: str(payload.get("decision"))),
-    "needs_input": ("parked", "yellow", lambda _: "waiting for an answer"),
-    "job_resumed": ("resumed", "green", lambda payload: f"by {', '.join(payload.get('by', ()))}"),
-    "job_released": ("rescued", "green", lambda _: "continues from its last checkpoint"),
-    "branch_published": (
-        "branch",
-        "green",
-        lambda payload: f"{payload['branch']} at {payload['commit'][:12]}",
-    ),
-    "job_completed": ("completed", "bold green", lambda _: ""),
-}
-"""Label, style and text of each event kind that is a step of the demo."""
-
-
-def step(event: Event) -> tuple[str, str, str]:
-    """Return label, text and style of an event."""
-    if event.kind in STEPS:
-        label, style, text = STEPS[event.kind]
-        return label, text(event.payload), style
-    detail = event.payload.get("error") or event.payload.get("reason") or ""
-    return event.kind.removeprefix("job_")[:10], one_line(str(detail)), "red"
 
 
 def summary(job: Job) -> list[Any]:
@@ -140,7 +88,6 @@ ANSWER: Final = "safe fixes"
 ALLOW: Final = "allow once"
 KILL_AT: Final = "job_started"
 """Event kind at which --kill kills the worker: the start of the run that applies the answer."""
-HIDDEN: Final = frozenset({"answer_received", "iteration_finished", "job_claimed"})
 TIMEOUT: Final = 120
 """Maximum number of seconds without an event."""
 
@@ -164,9 +111,7 @@ class Demo:
         self._agent = agent
         self._env = env
         self._queue = f"demo-{os.getpid()}"
-        self._began = time.time()
-        self._shown = 0.0
-        """Seconds of the last step that was printed."""
+        self.steps = Steps(out)
         self._worker: Process | None = None
         self._log: Path
 
@@ -178,7 +123,7 @@ class Demo:
             number = await asyncio.shield(submitting)
             async with self._running_worker():
                 async for event in self._events(number):
-                    self._show(event)
+                    self.steps.show(event)
                     if event.to_status == "waiting_for_input":
                         await self._answer(number, answer)
                     elif kill and event.kind == KILL_AT and (event.run or 0) > 1:
@@ -192,18 +137,6 @@ class Demo:
             self._log.unlink()
             raise
         return number
-
-    def info(self, label: str, text: str, style: str = "", at: float | None = None) -> None:
-        """Print a step with the seconds since the start; `at` is a Unix time, by default now.
-
-        The time of an event may be before that of the step that was printed before it: the time
-        of that step is repeated then.
-        """
-        if self._out.json:
-            return
-        self._shown = max(self._shown, (at or time.time()) - self._began)
-        seconds = f"{self._shown:6.1f} s  "
-        self._out.print(line(styled(seconds, "dim"), styled(f"{label:<10}", style), text))
 
     async def _cancel(self, number: int) -> None:
         """Cancel the job, since no other worker serves the demo's queue."""
@@ -223,8 +156,8 @@ class Demo:
             tags=("demo",),
         )
         job = await self._runtime.submissions.submit(request, self._actor)
-        self.info("request", f"{title} ({repo})", "bold")
-        self.info("job", f"{job.name}, stored in PostgreSQL", "bold")
+        self.steps.info("request", f"{title} ({repo})", "bold")
+        self.steps.info("job", f"{job.name}, stored in PostgreSQL", "bold")
         return job.number
 
     @asynccontextmanager
@@ -242,19 +175,11 @@ class Demo:
             self._worker = await start_process(
                 (*DRAFTSMAN_COMMAND, *config, "worker", *options), output=log, env=self._env
             )
-        self.info("worker", f"started, pid {self._worker.pid}", "cyan")
+        self.steps.info("worker", f"started, pid {self._worker.pid}", "cyan")
 
     async def _stop_worker(self) -> None:
-        if self._worker is None or self._worker.returncode is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            self._worker.send_signal(signal.SIGTERM)
-        try:
-            async with asyncio.timeout(30):
-                await self._worker.wait()
-        except TimeoutError:
-            self._worker.kill()
-            await self._worker.wait()
+        if self._worker is not None:
+            await stop_process(self._worker)
 
     async def _kill(self) -> None:
         """Kill the worker and start another, to show that no work is lost."""
@@ -265,7 +190,7 @@ class Demo:
 
     async def _replace_worker(self) -> None:
         assert self._worker is not None  # noqa: S101 - it was killed
-        self.info("kill -9", f"worker {self._worker.pid} killed during the run", "red")
+        self.steps.info("kill -9", f"worker {self._worker.pid} killed during the run", "red")
         await self._start_worker()
 
     async def _events(self, number: int) -> AsyncIterator[Event]:
@@ -323,10 +248,10 @@ class Demo:
         except UsageError as error:
             if not prompted:
                 raise
-            self.info("invalid", str(error), "red")
+            self.steps.info("invalid", str(error), "red")
             return False
         answered = verdict.answer_text or text
-        self.info("answer", answered if verdict.accepted else verdict.reason or "", "green")
+        self.steps.info("answer", answered if verdict.accepted else verdict.reason or "", "green")
         return True
 
     @property
@@ -340,19 +265,13 @@ class Demo:
         if self._out.json:
             return
         first, *others = [text for text in question.text.splitlines() if text]
-        self.info("question", f"{question.name}  {first}", "yellow")
+        self.steps.info("question", f"{question.name}  {first}", "yellow")
         for text in others:
             self._out.print(f"{'':21}{text}")
-        for text in (question.context_snippet or "").splitlines():
+        for text in visible_context(question).splitlines():
             self._out.print(line(f"{'':21}", styled(text, "dim")))
         for choice in indented(choice_lines(question)):
             self._out.print(line(f"{'':17}", choice))
-
-    def _show(self, event: Event) -> None:
-        if self._out.json:
-            self._out.item(event)
-        elif event.kind not in HIDDEN:
-            self.info(*step(event), event.created_at.timestamp())
 
 
 def _prompt(question: Question) -> str:
@@ -373,6 +292,7 @@ def _prompt(question: Question) -> str:
         "draftsman demo --repo . --kill            on your repository, killing a worker",
         "draftsman demo --answer 'all fixes' | cat",
         "draftsman demo --agent codex              with a coding agent; auto: an installed one",
+        "draftsman demo --slack                    you ask, answer and approve in a local Slack",
     ),
     long_running=True,
 )
@@ -393,7 +313,17 @@ def _prompt(question: Question) -> str:
     help="A coding agent, or auto. Without a configured gateway, a scripted model answers.",
 )
 @click.option("--kill", is_flag=True, help="Kill the worker with SIGKILL during the run.")
-async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill: bool) -> None:
+@click.option("--slack", "chat", flag_value="slack", help="A page of a local Slack, to try it.")
+@click.option("--no-browser", is_flag=True, help="Only print the address of the page.")
+async def demo(
+    app: App,
+    repo: Path | None,
+    answer: str | None,
+    agent: str,
+    kill: bool,
+    chat: str | None,
+    no_browser: bool,
+) -> None:
     """Run an example job on a sample repository, no credentials needed.
 
     A coding agent is the real program: its permission requests are questions, and it reaches its
@@ -402,8 +332,12 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
     It has its own data and configuration: yours are neither read nor changed, unless --config names
     a file.
 
-    Exits with 0 only if the job completed.
+    With --slack, the request, the answer and the approval are yours, on a page in the browser that
+    stands for Slack: no account, and nothing leaves this machine. Ctrl-C ends it.
+
+    Exits with 0 only if the job completed, or after Ctrl-C on a page.
     """
+    _check_options(chat, no_browser, {"--answer": answer, "--kill": kill, "--json": app.json})
     is_isolated = app.config is None
     if app.config is None:
         app.config = own_configuration()
@@ -412,6 +346,9 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
     async with shutdown_signals():
         try:
             with _agent_environment(app, agent, repo) as (name, env):
+                if chat is not None:
+                    await _demonstrate_in_chat(app, repo, name, env, chat, browser=not no_browser)
+                    return
                 status = await _demonstrate(app, repo, answer, name, env, kill=kill)
         except SchemaOutdated as error:
             if not is_isolated:
@@ -420,7 +357,35 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
         if status != "completed":
             raise click.exceptions.Exit(1)
         return
-    raise click.Abort
+    if chat is None:
+        raise click.Abort
+
+
+def _check_options(chat: str | None, no_browser: bool, others: Mapping[str, object]) -> None:
+    """Raise UsageError for options that do not fit together."""
+    if chat is None and no_browser:
+        raise UsageError("--no-browser applies to a page; add --slack")
+    for name, value in others.items():
+        if chat is not None and value:
+            raise UsageError(f"{name} does not apply to --{chat}, whose story is on a page")
+
+
+async def _demonstrate_in_chat(
+    app: App,
+    repo: Path | None,
+    agent: str,
+    env: Mapping[str, str],
+    chat: str,
+    *,
+    browser: bool,
+) -> None:
+    """Run the demo on the page of a chat until a shutdown signal."""
+    from draftsman_tui.cli.demo import chat as chats
+
+    require(of_channel(chat))
+    request = "Tidy up" if agent == TIDY else f"--agent={agent} {REQUEST}"
+    open_chat = partial(chats.open_slack, request)
+    await chats.demonstrate_chat(app, open_chat, repo, env, browser=browser)
 
 
 @contextmanager
@@ -456,7 +421,7 @@ async def _demonstrate(
         health, _ = await runtime.read_model.health()
         server = "embedded, data is kept" if runtime.embedded else "the configured server"
         version = health.version.split()[0]
-        demonstration.info("database", f"PostgreSQL {version}, {server}", "cyan")
+        demonstration.steps.info("database", f"PostgreSQL {version}, {server}", "cyan")
         number = await demonstration.run(folder, answer, kill=kill)
         job = await runtime.read_model.job(number)
         if app.json:

@@ -142,7 +142,9 @@ def _cursor(text: str) -> Cursor:
 @click.option("--job", "of_job", type=params.JOB_OF, help="Events of this job; the same as JOB.")
 @click.option("-f", "--follow", is_flag=True, help="Stream new events; with a job, until it ends.")
 @click.option("--kind", type=KINDS_PARAM, multiple=True, help="Filter by kind, e.g. job_failed.")
-@click.option("--since", type=params.DURATION, help="Events of this time, e.g. 2h.")
+@click.option(
+    "--since", type=params.SINCE, help="Events since then: 2h, 2026-11-30, yesterday 9:00."
+)
 @click.option(
     "--after", type=params.Parsed("cursor", _cursor), help="Only events after this cursor."
 )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     ),
     does=(actions.pause,),
 )
-@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=params.JOB)
+@params.jobs_argument(required=True)
 @click.option("--reason", type=params.TEXT, required=True, help="Reason, which `why` shows.")
 async def pause(app: App, jobs: tuple[JobRef, ...], reason: str) -> None:
     """Pause jobs.
@@ -51,7 +51,7 @@ async def pause(app: App, jobs: tuple[JobRef, ...], reason: str) -> None:
     examples=("draftsman resume D-142",),
     does=(actions.resume,),
 )
-@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=params.JOB)
+@params.jobs_argument(required=True)
 async def resume(app: App, jobs: tuple[JobRef, ...]) -> None:
     """Continue paused jobs.
 
@@ -67,7 +67,7 @@ async def resume(app: App, jobs: tuple[JobRef, ...]) -> None:
     examples=("draftsman priority D-142 5", "draftsman priority D-142 D-143 -- -5"),
     does=(actions.priority,),
 )
-@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=params.JOB)
+@params.jobs_argument(required=True)
 @click.argument("priority", type=int, metavar="NUMBER")
 async def priority(app: App, jobs: tuple[JobRef, ...], priority: int) -> None:
     """Change the priority of jobs that have not started.
@@ -150,7 +150,7 @@ async def _matching(
     ),
     does=(actions.cancel, actions.cancel_tree),
 )
-@click.argument("jobs", metavar="[JOB...]", nargs=-1, type=params.JOB)
+@params.jobs_argument()
 @filter_options("Cancel", "created within")
 @click.option("--queue", type=params.TEXT, help="With --status: filter by queue.")
 @click.option("--tag", type=params.TEXT, multiple=True, help="With --status: filter by tag.")

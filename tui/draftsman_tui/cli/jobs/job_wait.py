@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.agent_runs.changes.diff import diffstat
+from draftsman.agent_runs.changes.shown_diff import diffstat
 from draftsman.deliveries import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.formats import times

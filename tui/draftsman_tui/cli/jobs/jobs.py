@@ -48,6 +48,7 @@ MAX_ERROR_LENGTH: Final = 120
     section="Jobs",
     examples=(
         "draftsman jobs --status waiting",
+        "draftsman jobs D-7 D-10..D-20",
         "draftsman jobs --status failed,dead_letter --since 2h",
         "draftsman jobs --queued --queue nightly",
         "draftsman jobs --mine --tag team=pay --tag nightly --sort -finished",
@@ -57,6 +58,7 @@ MAX_ERROR_LENGTH: Final = 120
     ),
     lists=JOBS,
 )
+@params.jobs_argument()
 @click.option(
     "--status",
     type=params.STATUS_OR_PAUSED,
@@ -78,12 +80,15 @@ MAX_ERROR_LENGTH: Final = 120
     multiple=True,
     help="Filter by tag: NAME, or NAME=VALUE; repeatable, a job has all of them.",
 )
-@click.option("--since", type=params.DURATION, help="Jobs created in this time, e.g. 2h.")
+@click.option(
+    "--since", type=params.SINCE, help="Jobs created since then: 2h, 2026-11-30, yesterday 9:00."
+)
 @params.limit_option("jobs", most=MAX_JOBS)
 @click.option("--before", type=params.JOB_OF, help="Jobs older than this job.")
 @click.option("--queued", is_flag=True, help="Jobs in the order in which workers claim them.")
 async def jobs(
     app: App,
+    jobs: tuple[JobRef, ...],
     queued: bool,
     status: tuple[tuple[str, ...], ...],
     since: float | None,
@@ -93,11 +98,13 @@ async def jobs(
 ) -> None:
     """List jobs, newest first.
 
+    Of jobs that are named, such as D-7 D-10..D-20, those that match the filters.
+
     --sort sorts only the listed jobs, which are the newest; use --limit for more.
     """
     if queued:
         other_filters = {name: value for name, value in filters.items() if name != "queue"}
-        if status or since or before or mine or _has_filters(other_filters):
+        if jobs or status or since or before or mine or _has_filters(other_filters):
             raise UsageError("--queued can only be combined with --queue and --limit")
         await print_queued(app, filters["limit"], filters["queue"])
         return
@@ -114,6 +121,10 @@ async def jobs(
         if before and cursor is None:
             cursor = await number_of(rt, before)
         invoker = (await rt.actor()).voter if mine else None
+        if jobs:
+            filters["numbers"] = [await number_of(rt, job) for job in jobs if job.number is None]
+            filters["numbers"] += [job.number for job in jobs if job.number is not None]
+            filters["limit"] = MAX_JOBS
         if filters["source"] is not None:
             await rt.read_model.check_source(filters["source"])
         page = await rt.read_model.page(
@@ -257,6 +268,8 @@ def _older(number: int, options: Mapping[str, Any]) -> str:
 
 def _words(name: str, value: Any) -> list[str]:
     """Return an option as words of the command line."""
+    if name == "numbers":
+        return [job_name(number) for number in value]
     if name in ("tags", "where"):
         return [word for item in value for word in (f"--{name.removesuffix('s')}", item)]
     return [f"--{name}"] if value is True else [f"--{name}", str(value)]

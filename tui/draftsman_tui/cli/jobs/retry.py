@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     ),
     does=(actions.retry,),
 )
-@click.argument("jobs", metavar="[JOB...]", nargs=-1, type=params.JOB)
+@params.jobs_argument()
 @filter_options("Retry", "finished within")
 @params.yes_option
 @click.option("--fresh", is_flag=True, help="Start over, without the last checkpoint.")

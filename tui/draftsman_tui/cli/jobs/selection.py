@@ -34,7 +34,11 @@ def filter_options(verb: str, since: str) -> params.Option:
         click.option("--type", type=params.TEXT, help="With --status: filter by type."),
         click.option("--agent", type=params.AGENT, help="With --status: filter by agent."),
         click.option("--repo", type=params.REPO, help="With --status: filter by repository."),
-        click.option("--since", type=params.DURATION, help=f"With --status: {since}, e.g. 2h."),
+        click.option(
+            "--since",
+            type=params.SINCE,
+            help=f"With --status: {since}, e.g. 2h, or since 2026-11-30.",
+        ),
         click.option("--dry-run", is_flag=True, help="List the matching jobs, and change nothing."),
     )
 

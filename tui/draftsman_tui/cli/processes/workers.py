@@ -102,7 +102,7 @@ def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
 @click.option("--people", is_flag=True, help="Show how soon people see and answer questions.")
 @click.option(
     "--since",
-    type=params.DURATION,
+    type=params.SINCE,
     help="With --people: questions that were asked in this time; default 30d.",
 )
 async def stats(app: App, last: str | None, people: bool, since: float | None) -> None:

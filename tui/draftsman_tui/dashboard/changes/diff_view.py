@@ -16,6 +16,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
+from draftsman.agent_runs.changes.shown_diff import shown_code
 from draftsman_tui.dashboard.changes import patch as patches
 from draftsman_tui.dashboard.changes.patch import MAX_LINE, Patch, PatchRow, PatchRows
 from draftsman_tui.dashboard.widgets.cursor_list import CursorList
@@ -303,7 +304,7 @@ class DiffView(CursorList):
         blank = " " * (2 * self._digits + 2)
         if row.note:
             return ((blank, ""),), ((f"┃ {plain(self.comments[row.line])}", "note"),)
-        line = plain(self.patch.lines[row.line][:MAX_LINE]).expandtabs(4)
+        line = shown_code(self.patch.lines[row.line], MAX_LINE).text.expandtabs(4)
         old = self.patch.old[row.line]
         new = self.patch.new[row.line]
         if not (old or new):
@@ -320,7 +321,8 @@ class DiffView(CursorList):
             return "".join(text for text, _ in (*gutter, *content))
         file = self.patch.files[row.file]
         sign = "▸" if row.file in self._folded else "▾"
-        words = [f"{sign} {plain(file.name)}", f"+{file.added} -{file.removed}", file.state]
+        words = [f"{sign} {shown_code(file.name).text}", f"+{file.added} -{file.removed}"]
+        words.append(", ".join(file.notes))
         if row.file in self.accepted:
             words.append("✓ accepted")
         if comment := self.comments.get(-1 - row.file):

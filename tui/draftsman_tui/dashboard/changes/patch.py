@@ -13,18 +13,10 @@ from itertools import accumulate
 from typing import Final
 
 from draftsman.agent_runs.changes.diff import file_name, numbered_lines
+from draftsman.agent_runs.changes.shown_diff import file_notes
 
 MAX_LINE: Final = 2000
 """Maximum characters of a line to show."""
-_STATES: Final = (
-    ("new file mode ", "new"),
-    ("deleted file mode ", "deleted"),
-    ("rename from ", "renamed"),
-    ("copy from ", "copied"),
-    ("Binary files ", "binary"),
-    ("GIT binary patch", "binary"),
-    ("new mode ", "mode changed"),
-)
 
 
 @dataclass(slots=True)
@@ -37,8 +29,8 @@ class FileSection:
     end: int = 0
     added: int = 0
     removed: int = 0
-    state: str = ""
-    """`new`, `deleted`, `renamed`, …; "" for a file that was only edited."""
+    notes: list[str] = field(default_factory=list)
+    """What its lines do not show: `new executable (100755)`, `renamed from a.py`, …"""
     hunks: list[int] = field(default_factory=list)
     """Index of the first line of each hunk, in order."""
 
@@ -64,6 +56,7 @@ class Patch:
         for file, end in zip(self.files, ends, strict=False):
             file.body = file.hunks[0] if file.hunks else end
             file.end = end
+            file.notes = file_notes(self.lines[file.first : end], file.body - file.first)
 
     def _parse(self) -> None:
         file: FileSection | None = None
@@ -86,12 +79,12 @@ class Patch:
             line.startswith("--- ") and (file is None or file.hunks)
         ):
             return self._start(file_name(line) or "changes", index)
-        if file is None or file.hunks:
+        if file is None:
+            return self._start("changes", index) if line.strip() else None
+        if file.hunks:
             return file
         if line.startswith("+++ "):
             file.name = file_name(line) or file.name
-        states = (state for prefix, state in _STATES if line.startswith(prefix))
-        file.state = next(states, file.state)
         return file
 
     def _start(self, name: str, index: int) -> FileSection:

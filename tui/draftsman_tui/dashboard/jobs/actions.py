@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.actions import changes, jobs
 from draftsman.actions.action import listed
 from draftsman.actions.jobs import Selection, select
-from draftsman.durations import parse_duration
+from draftsman.durations import parse_since
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, Status
@@ -214,7 +214,7 @@ def parse(text: str) -> RetryFilter:
                 )
                 selection = replace(selection, statuses=tuple(statuses(status_filter) or ()))
             case "since", True:
-                selection = replace(selection, since=parse_duration(value))
+                selection = replace(selection, since=parse_since(value))
             case "type" | "agent" | "repo", True:
                 field: dict[str, Any] = {name: value}
                 selection = replace(selection, **field)

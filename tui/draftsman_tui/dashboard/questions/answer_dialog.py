@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import OptionList, Static
 
+from draftsman.deliveries.question_text import visible_context
 from draftsman.formats.invisible import one_line
 from draftsman.questions.question import Question
 from draftsman_tui.dashboard.changes.diff_dialog import DiffDialog
@@ -71,7 +72,7 @@ class AnswerDialog(QuestionDialog[Any]):
             with VerticalScroll(classes="body"):
                 yield Static(safe(question.text))
                 if question.context_snippet:
-                    yield Static(safe(f"\n{question.context_snippet}"), classes="quiet")
+                    yield Static(safe(f"\n{visible_context(question)}"), classes="quiet")
                 if self._changes:
                     yield Static(safe(f"\n{self._changes}; {self._diff_key}: diff"))
             if question.choices:

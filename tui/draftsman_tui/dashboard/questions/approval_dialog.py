@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 
 from draftsman.agent_runs.changes.review import Review
 from draftsman.deliveries.action_text import action_text
+from draftsman.deliveries.question_text import visible_context
 from draftsman.questions.question import Decision, Question
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
 from draftsman_tui.dashboard.dialogs.base import Do, Heading, return_value, safe
@@ -84,7 +85,7 @@ class ApprovalDialog(QuestionDialog[Any]):
             with VerticalScroll(classes="body", can_focus=not self._patch):
                 yield Static(safe(question.text))
                 if question.context_snippet:
-                    yield Static(safe(question.context_snippet), classes="quiet apart")
+                    yield Static(safe(visible_context(question)), classes="quiet apart")
                 if question.action:
                     text = f"If approved: {action_text(question.action)}"
                     yield Static(safe(text), classes="apart")

@@ -7,7 +7,7 @@ from typing import Final
 
 from draftsman.attention.attention import QuestionAttention, QuestionNotification
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.question_text import question_notes, resolution_text
+from draftsman.deliveries.question_text import question_notes, resolution_text, visible_context
 from draftsman.ids import job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Entry, Line, LineSpan, Reader, faint, flat, name
@@ -135,7 +135,7 @@ def pending(question: Question, reader: Reader) -> Line:
 
 def detail_lines(question: Question, most: int = CONTEXT_LINES) -> Iterator[Line]:
     """Yield the first lines of the context, and the action to approve."""
-    context = (question.context_snippet or "").strip("\n").splitlines()
+    context = visible_context(question).strip("\n").splitlines()
     for text in context[:most]:
         yield (faint(f"| {text}"),)
     if len(context) > most:

@@ -1,0 +1,71 @@
+"""`draftsman demo --slack`: request, answer, approval and result, on the page of the fake."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.jobs.job import Status
+from draftsman.runtime import Runtime
+from tests.acceptance.processes import Installation
+from tests.core.worker.agent_jobs import git
+from tests.support.page_visitor import visiting
+
+PAGE = re.compile(r"http://127\.0\.0\.1:\d+/\S+/")
+
+
+async def test_the_whole_story_is_told_on_the_page_of_slack(
+    installation: Installation, rt: Runtime, tmp_path: Path
+) -> None:
+    repo = tmp_path / "inventory"
+    await make_sample_repo(repo)
+    git("rm", "-qr", "tests", cwd=repo)  # its tests take the most time of the story
+    git("commit", "-qm", "Count without tests", cwd=repo)
+    demo = installation.start(
+        *("--config", str(installation.config), "demo", "--slack", "--no-browser"),
+        *("--repo", str(repo)),
+    )
+    await demo.says("Ctrl-C ends the demo")
+    [url] = PAGE.findall(demo.output_text)
+    async with visiting(url) as visitor:
+        await visitor.become("Anna")
+        await visitor.press("Send")
+        await visitor.sees("Which fixes should be applied to inventory?")
+        await visitor.press("safe fixes")
+        await visitor.sees("D-1/1 was answered by anna: safe fixes")
+        await visitor.press("Approve")
+        await visitor.sees("anna may not approve")
+        await visitor.become("Ben")
+        await visitor.press("Approve")
+        await visitor.sees("D-1/2 was approved by ben")
+        await visitor.sees("safe fixes applied to 3 files")
+        await visitor.press("Send", text="/draftsman fix --repo=inventory Tidy up again")
+        await visitor.sees("D-2")
+    demo.signal(signal.SIGINT)
+    assert await demo.end() == 0, demo.output_text
+    for step in ("queued", "parked", "resumed", "approval", "refused", "branch", "completed"):
+        assert re.search(rf"^ +[\d.]+ s  {step} +D-1\b", demo.output_text, re.MULTILINE), step
+    statuses = {job.number: job.status for job in await rt.read_model.jobs()}
+    assert statuses == {1: Status.COMPLETED, 2: Status.CANCELED}
+    assert await rt.read_model.workers() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--no-browser"], "--no-browser applies to a page; add --slack"),
+        (["--slack", "--kill"], "--kill does not apply to --slack, whose story is on a page"),
+        (["--slack", "--answer", "all"], "--answer does not apply to --slack"),
+        (["--slack", "--json"], "--json does not apply to --slack"),
+    ],
+)
+async def test_options_that_do_not_fit_together_are_refused(
+    installation: Installation, options: list[str], error: str
+) -> None:
+    done = await installation.run("demo", *options)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert error in done.stderr
