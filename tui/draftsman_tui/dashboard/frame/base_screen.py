@@ -157,7 +157,9 @@ class BaseScreen(Screen[None]):
         text = await read_patch(self.rt, number)
         if not text:
             raise Refused(await no_diff_reason(self.rt, job_name(number), number, text is None))
-        await self.app.push_screen(DiffDialog(f"Diff of {job_name(number)}", text))
+        request = (await self.rt.read_model.job(number)).request
+        source = None if request is None else request.repo
+        await self.app.push_screen(DiffDialog(f"Diff of {job_name(number)}", text, source=source))
 
     async def after_retry(self, numbers: list[int]) -> None:
         """Handle new jobs created by a retry."""

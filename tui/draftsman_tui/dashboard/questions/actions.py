@@ -139,6 +139,7 @@ async def open_dialog(
         votes=await votes(screen.rt, question),
         position=position,
         job_summary=await _job_summary(screen, question),
+        source=await _source(screen, question.job),
         clock=screen.refresher.clock,
         session=screen.session,
         holds=None if read_only else await holds_of(screen.rt, screen.actor, question),
@@ -191,6 +192,12 @@ async def _job_summary(screen: BaseScreen, question: Question) -> str:
         asking_text(job.job, job.others) for job in jobs if job.ordinal == question.ordinal
     )
     return "\n".join(filter(None, (" · ".join(facts), asking)))
+
+
+async def _source(screen: BaseScreen, number: int) -> str | None:
+    """Return the repository of a job."""
+    request = (await screen.rt.read_model.job(number)).request
+    return None if request is None else request.repo
 
 
 async def _request(screen: BaseScreen, number: int) -> str:

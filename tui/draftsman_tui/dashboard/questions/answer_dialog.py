@@ -110,7 +110,9 @@ class AnswerDialog(QuestionDialog[Any]):
         if self._read_diff is None or not (text := await self._read_diff()):
             return
         inputs = self.query(MultilineInput)
-        dialog = DiffDialog(f"Diff of {self.question.name}", text, reviews=bool(inputs))
+        dialog = DiffDialog(
+            f"Diff of {self.question.name}", text, reviews=bool(inputs), source=self.context.source
+        )
         comments = await self.app.push_screen_wait(dialog)
         if comments and inputs:
             typed = inputs.first()

@@ -61,6 +61,8 @@ class ApprovalDialog(QuestionDialog[Any]):
         self._patch = (
             DiffPane(diff, gate=True, reviews=True, searches=True, classes="grow") if diff else None
         )
+        if self._patch is not None:
+            self._patch.source = self.context.source
         self._diff = diff
         self._review = review
         self._since = False
@@ -178,6 +180,7 @@ class ApprovalDialog(QuestionDialog[Any]):
         hints = list(keys.values()) if self._decision is None else [keys[self._decision]]
         if self._patch is not None:
             hints.append(
-                "[ ]: file   { }: hunk   /: search   enter: fold   m: comment   v: accept the file"
+                "[ ]: file   { }: hunk   /: search   | : sides   e: editor   enter: fold"
+                "   m: comment   v: accept the file"
             )
         return self.hints(*hints, "r: reason")

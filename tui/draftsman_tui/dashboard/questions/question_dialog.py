@@ -69,6 +69,8 @@ class QuestionContext:
     """People who have approved so far."""
     position: str = ""
     """Position in a review: `7 of 20`."""
+    source: str | None = None
+    """URL of the job's repository."""
     job_summary: str = ""
     """Title and repository of the job, its holder, and the jobs of an answer."""
     subject: str = ""
@@ -147,7 +149,7 @@ class QuestionDialog(SubmitDialog[T]):
 
     def on_resize(self) -> None:
         """Wrap the keys between hints, and give the text the rows of the screen."""
-        self._show_keys()
+        self.call_after_refresh(self._show_keys)  # the box has its width then
         self.call_after_refresh(self.fit_text)
 
     @property
@@ -166,7 +168,11 @@ class QuestionDialog(SubmitDialog[T]):
             if part is not text and not part.has_class("grow")
         )
         room = round(self.size.height * TALLEST) - rest - box.gutter.height
-        text.styles.max_height = max(MIN_TEXT, room - self.grown_rows, room // 3)
+        most = max(MIN_TEXT, room - self.grown_rows, room // 3)
+        now = text.styles.max_height
+        if now is None or now.value != most:
+            text.styles.max_height = most
+            self.call_after_refresh(self.fit_text)  # the rest may have been laid out meanwhile
 
     def _show_keys(self) -> None:
         width = max(MIN_WIDTH, self.query_one(".box").content_size.width)

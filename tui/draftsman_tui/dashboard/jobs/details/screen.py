@@ -336,6 +336,8 @@ class JobScreen(BaseScreen):
         pane = self.diff_pane
         if is_shown and patch is not self._patch:
             self._patch = patch
+            request = self.snapshot.job.request if self.snapshot is not None else None
+            pane.source = None if request is None else request.repo
             pane.load(patch.text)  # type: ignore[union-attr]
         if pane.display is not is_shown:
             has_focus = self.focused is self.focus_target
