@@ -1,38 +1,59 @@
-"""`draftsman demo --slack`: request, answer, approval and result, on the page of the fake."""
+"""`draftsman demo --slack` and `--trello`: the whole story, on the page of the fake."""
 
 from __future__ import annotations
 
 import re
 import signal
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from tests.acceptance.processes import Installation
+from draftsman_bots.trello.records.service import boards_of
+from tests.acceptance.processes import Installation, Process
 from tests.core.worker.agent_jobs import git
-from tests.support.page_visitor import visiting
+from tests.support.page_visitor import PageVisitor, visiting
 
 PAGE = re.compile(r"http://127\.0\.0\.1:\d+/\S+/")
 
 
-async def test_the_whole_story_is_told_on_the_page_of_slack(
-    installation: Installation, rt: Runtime, tmp_path: Path
-) -> None:
-    repo = tmp_path / "inventory"
+@asynccontextmanager
+async def demonstration(
+    installation: Installation, option: str
+) -> AsyncIterator[tuple[PageVisitor, Process]]:
+    """Run a demo on a small repository, visit its page, and end it with Ctrl-C."""
+    repo = installation.folder / "inventory"
     await make_sample_repo(repo)
     git("rm", "-qr", "tests", cwd=repo)  # its tests take the most time of the story
     git("commit", "-qm", "Count without tests", cwd=repo)
     demo = installation.start(
-        *("--config", str(installation.config), "demo", "--slack", "--no-browser"),
+        *("--config", str(installation.config), "demo", option, "--no-browser"),
         *("--repo", str(repo)),
     )
     await demo.says("Ctrl-C ends the demo")
     [url] = PAGE.findall(demo.output_text)
     async with visiting(url) as visitor:
         await visitor.become("Anna")
+        yield visitor, demo
+    demo.signal(signal.SIGINT)
+    assert await demo.end() == 0, demo.output_text
+
+
+def printed_steps(demo: Process) -> set[str]:
+    """Return the labels of the steps of D-1."""
+    return set(re.findall(r"^ +[\d.]+ s  (\w+) +D-1\b", demo.output_text, re.MULTILINE))
+
+
+STEPS = {"queued", "parked", "resumed", "approval", "branch", "completed"}
+
+
+async def test_the_whole_story_is_told_on_the_page_of_slack(
+    installation: Installation, rt: Runtime
+) -> None:
+    async with demonstration(installation, "--slack") as (visitor, demo):
         await visitor.press("Send")
         await visitor.sees("Which fixes should be applied to inventory?")
         await visitor.press("safe fixes")
@@ -45,19 +66,37 @@ async def test_the_whole_story_is_told_on_the_page_of_slack(
         await visitor.sees("safe fixes applied to 3 files")
         await visitor.press("Send", text="/draftsman fix --repo=inventory Tidy up again")
         await visitor.sees("D-2")
-    demo.signal(signal.SIGINT)
-    assert await demo.end() == 0, demo.output_text
-    for step in ("queued", "parked", "resumed", "approval", "refused", "branch", "completed"):
-        assert re.search(rf"^ +[\d.]+ s  {step} +D-1\b", demo.output_text, re.MULTILINE), step
+    assert printed_steps(demo) >= STEPS | {"refused"}
     statuses = {job.number: job.status for job in await rt.read_model.jobs()}
     assert statuses == {1: Status.COMPLETED, 2: Status.CANCELED}
     assert await rt.read_model.workers() == []
 
 
+@pytest.mark.slow(fast="test_the_whole_story_is_told_on_the_page_of_slack")
+async def test_the_whole_story_is_told_on_the_page_of_trello(
+    installation: Installation, rt: Runtime
+) -> None:
+    async with demonstration(installation, "--trello") as (visitor, demo):
+        await visitor.press("Add label: draftsman")
+        await visitor.sees("Which fixes should be applied to inventory?")
+        await visitor.press("☐ 1 · safe fixes")
+        await visitor.sees("was answered by anna: safe fixes")
+        await visitor.sees("asks for approval")
+        await visitor.become("Ben")
+        await visitor.press("Comment", text="approve")
+        await visitor.sees("was approved by ben")
+        await visitor.sees("safe fixes applied to 3 files")
+        await visitor.sees("Done (1)")
+    assert printed_steps(demo) >= STEPS
+    [job] = await rt.read_model.jobs()
+    assert job.status is Status.COMPLETED
+    assert await boards_of(rt).all() == []
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (["--no-browser"], "--no-browser applies to a page; add --slack"),
+        (["--no-browser"], "--no-browser applies to a page; add --slack or --trello"),
         (["--slack", "--kill"], "--kill does not apply to --slack, whose story is on a page"),
         (["--slack", "--answer", "all"], "--answer does not apply to --slack"),
         (["--slack", "--json"], "--json does not apply to --slack"),

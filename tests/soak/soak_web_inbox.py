@@ -26,8 +26,11 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import until
+from tests.bots.web.test_start import PATH as FORM
+from tests.bots.web.test_start import WEEKLY
 from tests.bots.web.web_side import Inbox, serving
 from tests.soak.browser import Browser, Page, browsing, find_chromium
+from tests.support.described_types import registered
 
 WIDTHS: Final = {390: 844, 1440: 900}
 """Width and height of a phone and of a desk."""
@@ -70,11 +73,24 @@ MIDDLE: Final = """(() => {
   return [box.x + box.width / 2, box.y + box.height / 2];
 })()"""
 OVERFLOW: Final = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-SMALL_TARGETS: Final = """[...document.querySelectorAll("button, .button, select, textarea, nav a,"
-  + " input:not([type=hidden]), .choice, summary")].filter((element) => {
+SMALL_TARGETS: Final = """[...document.querySelectorAll("button:not(.n button), .button, select,"
+  + " textarea, nav a, input:not([type=hidden]), .choice, summary")].filter((element) => {
   const box = (element.closest("label") || element).getBoundingClientRect();
   return box.width && box.height < 43.5;
 }).map((element) => element.outerHTML.slice(0, 100))"""
+SCROLL: Final = "scrollTo(0, %s * document.documentElement.scrollHeight)"
+OUT_OF_REACH: Final = """[...document.querySelectorAll(".decision button")].filter((button) => {
+  const box = button.getBoundingClientRect();
+  const hit = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+  return !button.contains(hit);
+}).map((button) => button.textContent)"""
+"""The buttons of the decision that are not on the screen."""
+TOP_OF_DIFF: Final = "document.querySelector('.diff').getBoundingClientRect().top"
+COVERED: Final = """[...document.querySelectorAll("#decide textarea")].filter((field) => {
+  field.scrollIntoView({block: "nearest"});
+  const bar = document.querySelector(".decision").getBoundingClientRect();
+  return field.getBoundingClientRect().bottom > bar.top;
+}).map((field) => field.id).join()"""
 AXE: Final = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
   .filter((item) => ["serious", "critical"].includes(item.impact))
   .map((item) => `${item.id}: ${item.nodes.map((node) => node.html).join(" ").slice(0, 300)}`))"""
@@ -96,6 +112,13 @@ async def inbox(rt: Runtime) -> AsyncIterator[Inbox]:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     async with serving(rt, listen=address, url=f"http://{address}") as inbox:
         yield inbox
+
+
+@pytest.fixture
+async def weekly(rt: Runtime) -> AsyncIterator[None]:
+    """Provide a described type, which is started from a form."""
+    async with registered(rt, WEEKLY):
+        yield
 
 
 class Tab:
@@ -144,12 +167,12 @@ class Tab:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.page.tell("Emulation.setEmulatedMedia", features=[scheme])
 
-    async def picture(self, name: str) -> None:
-        """Store a picture of the whole page, if a folder for them is given."""
+    async def picture(self, name: str, *, whole: bool = True) -> None:
+        """Store a picture of the page, or of what the screen shows, if a folder is given."""
         if (folder := os.environ.get("WEB_PICTURES")) is None:
             return
         shot: dict[str, Any] = await self.page.tell(
-            "Page.captureScreenshot", format="png", captureBeyondViewport=True
+            "Page.captureScreenshot", format="png", captureBeyondViewport=whole
         )
         path = Path(folder) / f"{name}.png"
         await asyncio.to_thread(path.write_bytes, base64.b64decode(shot["data"]))
@@ -208,11 +231,13 @@ async def filled(make: Factory, people: People, rt: Runtime) -> dict[str, str]:
         "finished": f"/jobs/D-{done}",
         "changes": f"/jobs/{work.name}/changes",
         "problem": "/jobs/D-99999",
+        "start": "/start",
+        "form": FORM,
     }
 
 
 async def test_every_page_fits_both_screens_and_is_accessible(
-    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime
+    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime, weekly: None
 ) -> None:
     paths = await filled(make, people, rt)
     tab = await sign_in(browser, inbox, people, "erin")
@@ -231,6 +256,75 @@ async def test_every_page_fits_both_screens_and_is_accessible(
     assert found == []
     complaints = [item for item in tab.page.complaints() if "404" not in item]
     assert complaints == []
+
+
+def changes(files: int, lines: int) -> bytes:
+    """Return a patch of new files with so many lines each."""
+    numbers = range(1, lines + 1)
+    body = "".join(f"+    total_{nth} = sum(row.price for row in rows)\n" for nth in numbers)
+    paths = [f"shop/part_{nth}.py" for nth in range(files)]
+    header = "diff --git a/{0} b/{0}\nnew file mode 100644\n--- /dev/null\n+++ b/{0}\n"
+    hunk = f"@@ -0,0 +1,{lines} @@\n{body}"
+    return "".join(header.format(path) + hunk for path in paths).encode()
+
+
+@pytest.mark.parametrize(("files", "lines"), [(12, 30), (60, 12), (1, 3000)])
+async def test_a_decision_is_in_reach_wherever_its_reader_is(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, files: int, lines: int
+) -> None:
+    work = await make.reviewed(changes(files, lines), title="Round prices half up")
+    tab = await sign_in(browser, inbox, people, "dave")
+    found = []
+    for width, height in WIDTHS.items():
+        for dark in (False, True):
+            await tab.resize(width, dark=dark)
+            await tab.go(f"/questions/{work.name}/1")
+            where = f"{files} files at {width} px"
+            name = f"decision-{files}-{width}{'-dark' if dark else ''}"
+            for part in (0, 0.5, 1):
+                await tab.page.evaluate(SCROLL % part)
+                hidden = await tab.page.evaluate(OUT_OF_REACH)
+                found += [f"{where}, at {part}: {item}" for item in hidden]
+                await tab.picture(f"{name}-at-{part}", whole=False)
+            if await tab.page.evaluate(OVERFLOW):
+                found.append(f"{where}: wider than the screen")
+            found += [f"{where}: {item}" for item in await tab.page.evaluate(SMALL_TARGETS)]
+            found += [f"{where}: {item}" for item in await tab.problems()]
+            await tab.page.evaluate(SCROLL % 0)
+            top = await tab.page.evaluate(TOP_OF_DIFF)
+            if top > 2 * height:
+                found.append(f"{where}: the changes begin at {top} px")
+            await tab.page.evaluate("document.querySelector('.decision a').click()")
+            if covered := await tab.page.evaluate(COVERED):
+                found.append(f"{where}: the bar covers {covered}")
+    assert found == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_a_comment_begins_at_the_number_of_a_line(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime, scripts: bool
+) -> None:
+    work = await make.reviewed()
+    tab = await sign_in(browser, inbox, people, "dave")
+    await tab.resize(390)
+    await tab.page.tell("Emulation.setScriptExecutionDisabled", value=not scripts)
+    path = f"/questions/{work.name}/1"
+    await tab.go(path)
+    await tab.click("#reason")
+    await tab.page.press("add a test")
+    await tab.click("button[value='a.py:3']")
+
+    async def begins() -> bool:
+        return str(await tab.page.evaluate("document.activeElement?.value")) == "a.py:3="
+
+    await until(begins, "the beginning of the comment")
+    assert await tab.page.evaluate("document.querySelector('#reason').value") == "add a test"
+    await tab.click("#comments")  # without scripts, the cursor is at its beginning
+    await tab.page.press("why?")
+    await tab.click("button[value=request-changes]")
+    await tab.is_at(f"{path}?recorded")
+    question = await rt.questions.get(work.number, 1)
+    assert [str(comment) for comment in question.comments] == ["a.py:3: why?"]
 
 
 @pytest.mark.parametrize("scripts", [True, False])

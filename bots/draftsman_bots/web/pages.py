@@ -12,6 +12,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from draftsman.agent_runs.changes.shown_diff import ShownDiff
 from draftsman.deliveries.documents.html import time_html
 from draftsman.formats import times
 from draftsman.formats.invisible import replace_invisible
@@ -51,6 +52,27 @@ def _visible(value: Any) -> Any:
     return "" if value is None else value
 
 
+MAX_UNFOLDED: Final = 40
+"""Lines of a file that is unfolded at first."""
+MAX_ALL_UNFOLDED: Final = 80
+"""Lines of all files that are unfolded at first."""
+MAX_ALONE: Final = 300
+"""Lines of the only file that is unfolded at first."""
+
+
+def unfolded(diff: ShownDiff) -> set[str]:
+    """Return the paths of the files that a page shows unfolded: the small ones, while few."""
+    paths = set()
+    room = MAX_ALL_UNFOLDED
+    for file in diff.files:
+        if file.size <= min(MAX_UNFOLDED, room) or (
+            len(diff.files) == 1 and file.size <= MAX_ALONE
+        ):
+            paths.add(file.path)
+            room -= file.size
+    return paths
+
+
 LINE_CLASSES: Final = {"+": "add", "-": "del", "@": "hunk", " ": "same"} | dict.fromkeys(
     ("\\", ""), "note"
 )
@@ -70,7 +92,8 @@ def _environment() -> Environment:
         )
         filters: dict[str, Callable[..., Any]] = {
             "ago": time_markup,
-            "line_class": lambda kind: LINE_CLASSES[kind],
+            "line_class": LINE_CLASSES.__getitem__,
+            "unfolded": unfolded,
             "tone": lambda outcome: TONES[MEANINGS[outcome]],
             "meaning": TONES.__getitem__,
             "line": print_line,

@@ -12,7 +12,7 @@ from draftsman.actions import questions
 from draftsman.actions.action import Action, ActionResult, Call
 from draftsman.actions.jobs import resume_hint
 from draftsman.agent_runs.changes.diff import is_diff
-from draftsman.agent_runs.changes.shown_diff import shown_diff
+from draftsman.agent_runs.changes.shown_diff import ShownDiff, shown_diff
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.question_text import holder_text, missing_diff
 from draftsman.errors import NotFound, UsageError
@@ -29,7 +29,7 @@ from draftsman.questions.question import (
 from draftsman.text import digest
 from draftsman_bots.conversation.replies import refused
 from draftsman_bots.web.access import client_address
-from draftsman_bots.web.pages import page, read_form
+from draftsman_bots.web.pages import page, read_form, unfolded
 from draftsman_bots.web.problems import PageProblem, error_text
 from draftsman_bots.web.section_html import page_reader
 
@@ -98,6 +98,10 @@ async def answer(context: WebContext, request: Request) -> Response:
             f"{question.name} is not the question that your page showed.",
             "Open the question again and check it before you answer.",
         )
+    if place := fields.get("comment"):
+        comments = fields.get("comments", "").rstrip("\n")
+        fields["comments"] = f"{comments}\n{place}=".lstrip("\n")
+        return await _question_page(context, visit, question, entered=fields)
     try:
         result = await _submitted(context, question, visit, fields)
     except UsageError as error:
@@ -170,6 +174,9 @@ async def _question_page(
     about = (fact for fact in facts(details, reader) if fact.label in ABOUT)
     action = question.approved_action
     context_text = question.context_snippet or ""
+    diff = shown_diff(review.patch) if review.patch else None
+    entered = dict.fromkeys(ENTRIES, "") | (entered or {})
+    commented = entered["comments"].splitlines()
     missing = missing_diff(question)
     return page(
         "question",
@@ -189,18 +196,27 @@ async def _question_page(
         missing=missing,
         takes_changes=question.takes_changes,
         review=review,
-        diff=shown_diff(review.patch) if review.patch else None,
+        diff=diff,
+        unfolded=() if diff is None else unfolded(diff) | _named(diff, commented),
         context_diff=shown_diff(context_text) if is_diff(context_text) else None,
         since=shown_diff(review.since_patch) if review.since_patch else None,
         has_patch=question.patch_sha256 is not None and not missing,
         note=await _note(context, question, note),
         problem=problem,
-        entered=dict.fromkeys(ENTRIES, "") | (entered or {}),
+        entered=entered,
+        wants_comment="comment" in entered,
         choices=_choices(question),
         shown=shown_digest(question),
-        key=(entered or {}).get("key") or secrets.token_urlsafe(12),
+        key=entered.get("key") or secrets.token_urlsafe(12),
         next_question=await _next_question(context, visit, question),
     )
+
+
+def _named(diff: ShownDiff, comments: Sequence[str]) -> set[str]:
+    """Return the paths of the files that comments name."""
+    return {
+        file.path for file in diff.files if any(text.startswith(file.path) for text in comments)
+    }
 
 
 def _recorded_note(request: Request) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 
 from draftsman.database.database import Connection
@@ -133,6 +134,21 @@ async def test_a_denial_has_a_reason(
     assert '<span class="tag good">approved</span>' in (await dave.get(path)).text
 
 
+async def test_files_are_folded_by_size(inbox: Inbox, make: Factory, people: People) -> None:
+    sizes = {"small": 3, "large": 41, "next": 30, "last": 30, "tiny": 1}
+    sections = [
+        f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -0,0 +1,{size} @@\n"
+        + "+x\n" * size
+        for name, size in sizes.items()
+    ]
+    work = await make.reviewed("".join(sections).encode())
+    text = (await (await inbox.visit(people.dave)).get(f"/questions/{work.name}/1")).text
+    folded = dict(re.findall(r'<details id="file-(\d)"( open)?>', text))
+    assert folded == {"1": " open", "2": "", "3": " open", "4": " open", "5": " open"}
+    assert re.findall(r'<a href="#file-\d"><span class="path">(\w+)', text) == [*sizes]
+    assert 'name="comment" value="large:41"' in text
+
+
 async def test_changes_are_requested_with_comments_in_a_form(
     inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
@@ -140,6 +156,12 @@ async def test_changes_are_requested_with_comments_in_a_form(
     dave = await inbox.visit(people.dave)
     path = f"/questions/{work.name}/1"
     request = {"decision": "request-changes", "reason": "add a test"}
+    begun = await dave.answer(
+        path, reason="add a test", comments="b.txt: name it", comment="a.py:3"
+    )
+    assert begun.status_code == 200
+    assert ">add a test</textarea>" in begun.text
+    assert re.search(r" autofocus>b.txt: name it\na.py:3=</textarea>", begun.text)
     comments = "a.py:3=why?\r\n\r\nb.txt: name it"
     for wrong, problem in (
         ("a.py:9=x", "he diff has no line 9 of a.py; its lines of the new version: 1-3"),

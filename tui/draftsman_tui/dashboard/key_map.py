@@ -36,7 +36,7 @@ def validate_keys(
 ) -> dict[str, str]:
     """Return keys by command, with Textual's key names; raises ConfigError.
 
-    `defaults` has every command, `own` those of the configuration. Rejects unknown commands, unknown
+    `defaults` has every command, `own` those of the configuration. Rejects unknown commands and
     keys, and a key that two commands of one view would share.
     """
     try:

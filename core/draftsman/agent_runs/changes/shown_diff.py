@@ -100,6 +100,11 @@ class ShownFile:
         """The number of all of its lines."""
         return len(self.lines) + self.hidden
 
+    @property
+    def notice(self) -> str:
+        """Return what was left out of this file; "" for nothing."""
+        return _notice([self])
+
 
 @dataclass(frozen=True, slots=True)
 class ShownDiff:
@@ -108,22 +113,9 @@ class ShownDiff:
     files: Sequence[ShownFile]
 
     @property
-    def hidden(self) -> int:
-        """Lines that were left out."""
-        return sum(file.hidden for file in self.files)
-
-    @property
     def notice(self) -> str:
         """Return what was left out: `12 lines are not shown, 1 line is cut`; "" for nothing."""
-        cuts = [line.cut for file in self.files for line in file.lines if line.cut]
-        parts = []
-        if self.hidden:
-            verb = "line is" if self.hidden == 1 else "lines are"
-            parts.append(f"{self.hidden:,} more {verb} not shown")
-        if cuts:
-            verb = "line is" if len(cuts) == 1 else "lines are"
-            parts.append(f"{len(cuts):,} {verb} cut by {counted(sum(cuts), 'character')}")
-        return ", ".join(parts)
+        return _notice(self.files)
 
     @property
     def totals(self) -> str:
@@ -135,6 +127,18 @@ class ShownDiff:
         return ", ".join(
             [f"{counted(len(self.files), 'file')} changed", f"+{plus} -{minus}", *words]
         )
+
+
+def _notice(files: Sequence[ShownFile]) -> str:
+    hidden = sum(file.hidden for file in files)
+    cuts = [line.cut for file in files for line in file.lines if line.cut]
+    parts = []
+    if hidden:
+        parts.append(f"{counted(hidden, 'more line is', 'more lines are')} not shown")
+    if cuts:
+        cut = counted(sum(cuts), "character")
+        parts.append(f"{counted(len(cuts), 'line is', 'lines are')} cut by {cut}")
+    return ", ".join(parts)
 
 
 def shown_diff(patch: str, *, most: int = MAX_LINES, width: int = MAX_WIDTH) -> ShownDiff:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import subprocess
 import tempfile
 import time
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.demo.steps import Steps
 from draftsman_tui.cli.processes.process_setup import child
+from draftsman_tui.common.sections import reader_at
 from draftsman_tui.terminal.browser import open_url
 from draftsman_tui.terminal.own_command import start_process, stop_process
 
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from draftsman_tui.cli.app import App
 
 SAMPLE: Final = "inventory"
+LABEL: Final = "draftsman"
+TODO: Final = "To do"
+DONE: Final = "Done"
+APPROVE: Final = "As Ben, approve the change: nobody approves the work that they asked for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class Chat:
     """Variables with which draftsman uses it."""
     ready: Callable[[], Awaitable[object]]
     """Waits until draftsman uses it."""
+    board: Sequence[str] = ()
+    """The arguments of `boards add`: a board that is watched for the time of the demo."""
 
 
 OpenChat = Callable[[str], AbstractAsyncContextManager[Chat]]
@@ -81,6 +89,31 @@ async def _running(app: App, env: Mapping[str, str]) -> AsyncIterator[RunningDra
         await stop_process(process)
 
 
+@asynccontextmanager
+async def _watching(app: App, chat: Chat) -> AsyncIterator[None]:
+    """Watch the board for the block, by the commands of a user."""
+    if not chat.board:
+        yield
+        return
+    await _run(app, chat.env, "boards", "add", *chat.board)
+    try:
+        yield
+    finally:
+        await _run(app, chat.env, "boards", "remove", chat.board[0], "--yes")
+
+
+async def _run(app: App, env: Mapping[str, str], *command: str) -> None:
+    """Run a command; raises DraftsmanError with its error."""
+    name, *arguments = command
+    with tempfile.TemporaryFile() as output:
+        process = await start_process([*child(app, name), *arguments], output=output, env=env)
+        if await process.wait() == 0:
+            return
+        output.seek(0)
+        text = output.read().decode("utf-8", "replace").strip()
+    raise DraftsmanError(f"draftsman {' '.join(command)}: {text}")
+
+
 async def demonstrate_chat(
     app: App, open_chat: OpenChat, repo: Path | None, env: Mapping[str, str], *, browser: bool
 ) -> None:
@@ -90,37 +123,50 @@ async def demonstrate_chat(
         cursor = await runtime.read_model.end_cursor()
         name = await _repository(app, runtime, repo)
         steps.info("repo", name, "cyan")
-        async with open_chat(name) as chat, _running(app, {**env, **chat.env}) as up:
+        async with (
+            open_chat(name) as chat,
+            _watching(app, chat),
+            _running(app, {**env, **chat.env}) as up,
+        ):
             await up.outlives(chat.ready())
             steps.info("started", f"a worker and the bot of {chat.label}; log: {up.log}", "cyan")
             opened = browser and open_url(chat.page)
             steps.info("page", chat.page, "bold")
             hint = "opened in the browser" if opened else "open it in a browser"
             steps.info("", f"{hint}; nothing leaves this machine; Ctrl-C ends the demo")
-            await _follow(runtime, runtime.read_model.follow(None, after=cursor), steps, up)
+            await _follow(runtime, cursor, steps, up)
 
 
 async def _follow(
-    runtime: Runtime, events: AsyncIterator[Event], steps: Steps, up: RunningDraftsman
+    runtime: Runtime, cursor: tuple[int, int, int], steps: Steps, up: RunningDraftsman
 ) -> None:
     """Print the steps of all jobs; cancel those that are not finished at the end."""
     unfinished: set[int] = set()
+
+    def note(event: Event) -> None:
+        if event.to_status in TERMINAL:
+            unfinished.discard(event.job)
+        elif event.to_status is not None:
+            unfinished.add(event.job)
+
+    events = runtime.read_model.follow(None, after=cursor)
+    reader = reader_at(policy=runtime.policy)
     try:
         while True:
             event = await up.outlives(anext(events))
-            steps.show(event, job_name(event.job))
-            if event.to_status is not None:
-                unfinished.add(event.job)
-            if event.to_status in TERMINAL:
-                unfinished.discard(event.job)
+            cursor = event.cursor
+            note(event)
+            steps.show(event, reader, job_name(event.job))
     finally:
+        for event in await runtime.read_model.events(cursor):
+            note(event)
         actor = await runtime.actor()
         for number in unfinished:
             await runtime.job_control.cancel(number, actor, "the demo ended", force=True)
 
 
 async def _repository(app: App, runtime: Runtime, repo: Path | None) -> str:
-    """Register the repository, by default the sample, unless it is; return its name.
+    """Register the repository, by default the sample, as that of requests; return its name.
 
     Each change of it needs an approval, and no validator has to pass: none is run beforehand.
     """
@@ -136,7 +182,9 @@ async def _repository(app: App, runtime: Runtime, repo: Path | None) -> str:
         if not place.exists():
             await make_sample_repo(place)
     found, path = await find_local_repository(place.expanduser())
+    actor = await runtime.actor()
     if (known := await runtime.repos.known(found.remote_url)) is not None:
+        await runtime.repos.set_default(known, actor)
         return known.full_name
     async with inspect_repository(app.settings, found.remote_url) as inspection:
         profile = inspection.detect_profile(path)
@@ -147,11 +195,12 @@ async def _repository(app: App, runtime: Runtime, repo: Path | None) -> str:
     rules = tuple(PathRule(path=name, effect="ask") for name in names)
     fields = {"validation_commands": tuple(optional), "policy": PolicySettings(paths=rules)}
     profile = profile.model_copy(update=fields)
-    added = await runtime.repos.add(found, profile, await runtime.actor())
+    added = await runtime.repos.add(found, profile, actor)
+    await runtime.repos.set_default(added, actor)
     return added.full_name
 
 
-def people(table: str, anna: str, ben: str) -> dict[str, str]:
+def _people(table: str, anna: str, ben: str) -> dict[str, str]:
     """Return the variable with the two people of a chat: Anna asks, and Ben approves."""
     accounts = {
         "anna": {table: anna, "roles": ["invoker", "responder"]},
@@ -160,11 +209,8 @@ def people(table: str, anna: str, ben: str) -> dict[str, str]:
     return {"DRAFTSMAN_PEOPLE": json.dumps(accounts)}
 
 
-APPROVE: Final = "As Ben, approve the change: nobody approves the work that they asked for."
-
-
 @asynccontextmanager
-async def open_slack(request: str, repo: str) -> AsyncIterator[Chat]:
+async def open_slack(agent: str, request: str, repo: str) -> AsyncIterator[Chat]:
     """Serve a workspace with a channel, whose page begins with the request."""
     from draftsman_testing.fake.page import Guide
     from draftsman_testing.slack import FakeSlack
@@ -183,16 +229,80 @@ async def open_slack(request: str, repo: str) -> AsyncIterator[Chat]:
                 "Read the result. Then try: /draftsman help",
             ),
         )
-        page = ChannelPage(slack, channel, guide, f"/draftsman fix --repo={repo} {request}")
+        page = ChannelPage(
+            slack, channel, guide, f"/draftsman fix --repo={repo} --agent={agent} {request}"
+        )
         table = {
             "api_url": slack.api_url,
             "bot_token": {"env": "SLACK_BOT_TOKEN"},
             "app_token": {"env": "SLACK_APP_TOKEN"},
         }
-        env = people("slack", anna, ben) | {
+        env = _people("slack", anna, ben) | {
             "DRAFTSMAN_SLACK": json.dumps(table),
             "SLACK_BOT_TOKEN": slack.bot_token,
             "SLACK_APP_TOKEN": slack.app_token,
         }
         async with page.serving() as url:
             yield Chat("Slack", url, env, slack.sockets.connected)
+
+
+@asynccontextmanager
+async def open_trello(agent: str, request: str, repo: str) -> AsyncIterator[Chat]:
+    """Serve a board with a card, which gets the label of a request on its page."""
+    from draftsman_testing.fake.page import Guide
+    from draftsman_testing.trello import FakeTrello
+    from draftsman_testing.trello.page.board_page import BoardPage
+
+    async with FakeTrello() as trello:
+        anna = trello.member("Anna")
+        ben = trello.member("Ben")
+        board = trello.board(repo.rpartition("/")[2], [anna, ben])
+        todo, _ = (trello.list(board, name) for name in (TODO, DONE))
+        trello.label(board, LABEL)
+        trello.label(board, f"{LABEL}: queued", "yellow")
+        trello.card(board, todo, request, by=anna)
+        guide = Guide(
+            "draftsman demo: Trello",
+            (
+                f"As Anna, add the label {LABEL}: it is the request.",
+                "Answer the question: check an item, or comment its number.",
+                f"{APPROVE} Comment: approve",
+                "Read the result on the card. Then comment: /help",
+            ),
+        )
+        listen = f"127.0.0.1:{_free_port()}"
+        table = {
+            "api_url": trello.api_url,
+            "key": {"env": "TRELLO_KEY"},
+            "token": {"env": "TRELLO_TOKEN"},
+            "secret": {"env": "TRELLO_SECRET"},
+            "callback_url": f"http://{listen}/trello",
+            "listen": listen,
+            "label": LABEL,
+            "poll": 2,
+        }
+        env = _people("trello", anna, ben) | {
+            "DRAFTSMAN_TRELLO": json.dumps(table),
+            "TRELLO_KEY": trello.key,
+            "TRELLO_TOKEN": trello.token,
+            "TRELLO_SECRET": trello.secret,
+        }
+
+        async def ready() -> None:
+            while not trello.webhooks:
+                await trello.wait_for_call()
+
+        async with BoardPage(trello, board, guide).serving() as url:
+            options = ("--label", f"{LABEL}=fix/{agent}", "--ready", DONE)
+            watched = (board, *options, "--checklists", "questions")
+            yield Chat("Trello", url, env, ready, watched)
+
+
+def _free_port() -> int:
+    """Return a port that is free now."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])
+
+
+CHATS: Final = {"slack": open_slack, "trello": open_trello}

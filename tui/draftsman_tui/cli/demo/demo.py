@@ -34,7 +34,8 @@ from draftsman_tui.cli.demo.agent import (
 )
 from draftsman_tui.cli.demo.steps import Steps
 from draftsman_tui.cli.prompts import prompt
-from draftsman_tui.terminal.extras import of_channel, require
+from draftsman_tui.common.sections import reader_at
+from draftsman_tui.terminal.extras import LOCAL_CHATS, of_channel, require
 from draftsman_tui.terminal.output import CommandOutput, line, styled
 from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND, start_process, stop_process
 
@@ -123,7 +124,7 @@ class Demo:
             number = await asyncio.shield(submitting)
             async with self._running_worker():
                 async for event in self._events(number):
-                    self.steps.show(event)
+                    self.steps.show(event, reader_at(policy=self._runtime.policy))
                     if event.to_status == "waiting_for_input":
                         await self._answer(number, answer)
                     elif kill and event.kind == KILL_AT and (event.run or 0) > 1:
@@ -314,6 +315,7 @@ def _prompt(question: Question) -> str:
 )
 @click.option("--kill", is_flag=True, help="Kill the worker with SIGKILL during the run.")
 @click.option("--slack", "chat", flag_value="slack", help="A page of a local Slack, to try it.")
+@click.option("--trello", "chat", flag_value="trello", help="A page of a local Trello, to try it.")
 @click.option("--no-browser", is_flag=True, help="Only print the address of the page.")
 async def demo(
     app: App,
@@ -332,8 +334,8 @@ async def demo(
     It has its own data and configuration: yours are neither read nor changed, unless --config names
     a file.
 
-    With --slack, the request, the answer and the approval are yours, on a page in the browser that
-    stands for Slack: no account, and nothing leaves this machine. Ctrl-C ends it.
+    With --slack or --trello you ask, answer and approve yourself, on a page in the browser that
+    stands for the service: no account, and nothing leaves this machine. Ctrl-C ends it.
 
     Exits with 0 only if the job completed, or after Ctrl-C on a page.
     """
@@ -342,7 +344,8 @@ async def demo(
     if app.config is None:
         app.config = own_configuration()
     if not app.json:
-        app.out.print(styled(f"draftsman {__version__} demo", "bold"))
+        own = f"  its own data: {app.config.parent}" if is_isolated else ""
+        app.out.print(line(styled(f"draftsman {__version__} demo", "bold"), styled(own, "dim")))
     async with shutdown_signals():
         try:
             with _agent_environment(app, agent, repo) as (name, env):
@@ -364,7 +367,7 @@ async def demo(
 def _check_options(chat: str | None, no_browser: bool, others: Mapping[str, object]) -> None:
     """Raise UsageError for options that do not fit together."""
     if chat is None and no_browser:
-        raise UsageError("--no-browser applies to a page; add --slack")
+        raise UsageError("--no-browser applies to a page; add --slack or --trello")
     for name, value in others.items():
         if chat is not None and value:
             raise UsageError(f"{name} does not apply to --{chat}, whose story is on a page")
@@ -383,8 +386,9 @@ async def _demonstrate_in_chat(
     from draftsman_tui.cli.demo import chat as chats
 
     require(of_channel(chat))
-    request = "Tidy up" if agent == TIDY else f"--agent={agent} {REQUEST}"
-    open_chat = partial(chats.open_slack, request)
+    require(LOCAL_CHATS)
+    request = "Tidy up" if agent == TIDY else REQUEST
+    open_chat = partial(chats.CHATS[chat], agent, request)
     await chats.demonstrate_chat(app, open_chat, repo, env, browser=browser)
 
 

@@ -1,0 +1,1 @@
+"""The page of the fake Trello in the browser: a board, its cards, comments and checklists."""
