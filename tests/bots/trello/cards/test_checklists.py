@@ -103,7 +103,9 @@ async def test_of_two_items_the_first_counts_and_the_other_gets_a_comment(
     await bench.poll()
     assert await bench.answer_state(question) == (ANSWERED, "red")
     (notice,) = await bench.notices(card)
-    assert f"Your answer was not accepted: {question.name} was already answered by ben." in notice
+    refused = f"Your answer was not accepted: {question.name} was already answered by ben, on "
+    assert refused in notice
+    assert "To see what the job does now, in a terminal: draftsman show D-1" in notice
     await bench.poll()
     assert len(await bench.notices(card)) == 1
 
