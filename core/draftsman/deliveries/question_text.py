@@ -55,6 +55,8 @@ def question_notes(question: Question) -> Iterator[str]:
     """Yield short facts of a question, which its messages, its page and its lines have."""
     if question.critical:
         yield "critical: sent in quiet hours, too"
+    if "merge" in (question.action or {}) and not question.takes_changes:
+        yield "a merge takes no requests for changes: deny it, and review the pull request"
 
 
 def missing_diff(question: Question) -> str:
