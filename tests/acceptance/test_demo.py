@@ -73,7 +73,7 @@ async def test_demo_has_its_own_data(installation: Installation, rt: Runtime) ->
         assert not cluster.exists()
         assert not Path(config).parent.exists()
     finally:
-        await installation.run("--config", config, "db", "stop", **UNSET)
+        await installation.run("--config", config, "db", "stop", "--yes", **UNSET)
 
 
 UNSET = {"DRAFTSMAN_DATABASE_URL": "", "DRAFTSMAN_DATA_DIR": ""}
