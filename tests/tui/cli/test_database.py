@@ -163,6 +163,19 @@ async def test_a_dump_restores_every_job_in_a_new_epoch(embedded: Cli, tmp_path:
     assert (await embedded("migrate", "--restored", "--json")).json == {"epoch": 3}
 
 
+async def test_a_server_with_connections_stops_after_a_confirmation(embedded: Cli) -> None:
+    url = (await embedded("db", "start")).out.strip()
+    with psycopg.connect(url, application_name="report", autocommit=True) as report:
+        report.execute("SELECT 1")
+        refused = await embedded("db", "stop")
+        refused.refused(2, "It closes 1 connection: 1 of report.", "--yes")
+        status = (await embedded("db", "status", "--json")).json
+        assert (status["connections"], status["clients"]) == (1, {"report": 1})
+        assert (await embedded("db", "stop", "--yes")).out == "stopped\n"
+        with pytest.raises(psycopg.OperationalError):
+            report.execute("SELECT 1")
+
+
 async def test_an_invalid_file_restores_nothing(embedded: Cli, tmp_path: Path) -> None:
     await embedded("submit", "--type", "noop", "--key", "kept")
     before = (await embedded("jobs", "--json")).json
