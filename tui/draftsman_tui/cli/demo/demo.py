@@ -344,7 +344,8 @@ async def demo(
     if app.config is None:
         app.config = own_configuration()
     if not app.json:
-        app.out.print(styled(f"draftsman {__version__} demo", "bold"))
+        own = f"  its own data: {app.config.parent}" if is_isolated else ""
+        app.out.print(line(styled(f"draftsman {__version__} demo", "bold"), styled(own, "dim")))
     async with shutdown_signals():
         try:
             with _agent_environment(app, agent, repo) as (name, env):
