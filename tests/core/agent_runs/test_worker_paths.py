@@ -53,7 +53,7 @@ async def tables_with(conn: Connection, text: str) -> dict[str, list[str]]:
     found = {}
     for table in tables:
         query = f"SELECT t::text FROM draftsman.{table} t WHERE strpos(t::text, %s) > 0"
-        found[table] = [row for (row,) in await rows(conn, query, (text,))]  # type: ignore[arg-type]
+        found[table] = [row for (row,) in await rows(conn, query, (text,))]
     return {table: found[table] for table in found if found[table]}
 
 
