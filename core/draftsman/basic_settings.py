@@ -172,9 +172,14 @@ def config_path(explicit: Path | None) -> Path | None:
         return explicit
     if name := os.environ.get("DRAFTSMAN_CONFIG"):
         return Path(name)
-    user = Path(user_config_dir("draftsman", appauthor=False)) / "draftsman.toml"
+    user = user_config_path()
     # Path.is_file raises for an inaccessible folder, such as that of root under `sudo -u`
     return next((path for path in (user, SYSTEM_CONFIG) if os.path.isfile(path)), None)  # noqa: PTH113
+
+
+def user_config_path() -> Path:
+    """Return the configuration file of this user, which may not exist."""
+    return Path(user_config_dir("draftsman", appauthor=False)) / "draftsman.toml"
 
 
 def default_data_dir() -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -18,6 +19,8 @@ MAX_JOB = 10**18 - 1
 """The highest number of a job."""
 _QUESTION = re.compile(r"((?:[dD]-)?[1-9][0-9]{0,17})/[1-9][0-9]{0,8}\Z")
 _NONE = UUID(int=0)
+_MACHINES: Final = frozenset({"worker", "schedule", "internal", "system"})
+"""Channels of actors that are no people."""
 _PREFIX = re.compile(r"[0-9a-fA-F-]{4,36}\Z")
 
 
@@ -66,6 +69,24 @@ def actor_name(actor: str) -> str:
     """Return the display name of an actor: `worker 6d0f9a1c`, `cli:anna`."""
     kind, _, id = actor.partition(":")
     return f"worker {worker_name(id)}" if kind == "worker" else actor
+
+
+def is_machine(actor: str) -> bool:
+    """Return whether an actor is no person: a worker, a schedule or draftsman itself."""
+    return actor.partition(":")[0] in _MACHINES
+
+
+def account_name(actor: str) -> str:
+    """Return an actor without its channel: `anna`, `worker 6d0f9a1c`, `schedule nightly`."""
+    kind, separator, id = actor.partition(":")
+    match kind:
+        case "worker":
+            return actor_name(actor)
+        case "schedule":
+            return f"schedule {id}"
+        case "system" | "internal":
+            return id if id.startswith("D-") else "draftsman"
+    return id if separator else actor
 
 
 def unknown_job(number: int) -> NotFound:

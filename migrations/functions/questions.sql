@@ -456,7 +456,8 @@ BEGIN
         || jsonb_strip_nulls(jsonb_build_object('checkpoint', (
                SELECT max(c.id) FROM draftsman.job_checkpoints c
                 WHERE c.job = resolve_question.job),
-               'label', draftsman.label_of(asked.choices, asked.resolution ->> 'value')))
+               'label', draftsman.label_of(asked.choices, asked.resolution ->> 'value'),
+               'waited', round(extract(epoch FROM asked.answered_at - asked.asked_at), 3)))
         || coalesce((SELECT jsonb_build_object('answer', a.id, 'source', a.source,
                                                'responder', a.responder_id)
                        FROM draftsman.job_answers a

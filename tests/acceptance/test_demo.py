@@ -54,7 +54,7 @@ async def test_demo_has_its_own_data(installation: Installation, rt: Runtime) ->
     done = await installation.run("demo", **_broken(installation))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert await rt.read_model.jobs() == []
-    assert not installation.data.exists()
+    assert [entry.name for entry in installation.data.iterdir()] == ["demo"]
     [config] = re.findall(r"draftsman --config (\S+) show D-\d+", done.stdout)
     try:
         shown = await installation.run("--config", config, "jobs", "--limit", "1", **UNSET)
@@ -73,7 +73,7 @@ async def test_demo_has_its_own_data(installation: Installation, rt: Runtime) ->
         assert not cluster.exists()
         assert not Path(config).parent.exists()
     finally:
-        await installation.run("--config", config, "db", "stop", **UNSET)
+        await installation.run("--config", config, "db", "stop", "--yes", **UNSET)
 
 
 UNSET = {"DRAFTSMAN_DATABASE_URL": "", "DRAFTSMAN_DATA_DIR": ""}
@@ -87,7 +87,7 @@ async def test_demo_in_a_pipe_uses_the_default_answer_and_completes_after_a_kill
     assert "kill -9" in done.stdout
     for word in ("request", "worker", "clone", "validate", "parked", "question", "answer", "fix"):
         assert f" s  {word} " in done.stdout
-    assert " s  agent     tidy, iteration 1\n" in done.stdout
+    assert " s  agent     The agent tidy began iteration 1\n" in done.stdout
     assert "D-1 is completed" in done.stdout
     assert "safe fixes" in done.stdout
     job = await rt.read_model.job(1)

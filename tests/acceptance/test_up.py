@@ -103,7 +103,7 @@ def home(folder: Path) -> Iterator[Installation]:
     installation.configure(STEPS)
     yield installation
     installation.close()
-    done = asyncio.run(installation.run("db", "stop"))
+    done = asyncio.run(installation.run("db", "stop", "--yes"))
     assert done.returncode == 0, done.stderr
 
 

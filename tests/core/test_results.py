@@ -134,15 +134,21 @@ def test_columns_are_lined_up_also_of_wide_characters() -> None:
 @cases(
     ("source", "parts"),
     [
-        (
-            "# Title #\n\n**a** b",
-            [Paragraph((Strong("Title"), "\n", "", "\n", "", Strong("a"), " b"), 900)],
-        ),
+        ("# Title #\n\n**a** b", [Paragraph((Strong("Title"), "\n\n", Strong("a"), " b"), 900)]),
         (
             "[x](https://x.example/) [y](javascript:1)",
-            [Paragraph(("", "x (", Link("https://x.example/"), ")", " [y](javascript:1)"), 900)],
+            [Paragraph(("x (", Link("https://x.example/"), ")", " [y](javascript:1)"), 900)],
         ),
-        ("- a\n  * b\n*c* d", [Paragraph(("• a", "\n", "  • b", "\n", "*c* d"), 900)]),
+        ("<https://x.example/>", [Paragraph((Link("https://x.example/"),), 900)]),
+        (
+            "[**b** c](https://x.example/)",
+            [Paragraph(("b c (", Link("https://x.example/"), ")"), 900)],
+        ),
+        ("[m](mailto:a@x.example)", [Paragraph(("m (mailto:a@x.example)",), 900)]),
+        ("- a\n  * b\n", [Paragraph(("• ", "a", "\n", "  • ", "b"), 900)]),
+        ("2. a\n3. b", [Paragraph(("2. ", "a", "\n", "3. ", "b"), 900)]),
+        ("> a\n> b", [Paragraph(("> ", "a", "\n> ", "b"), 900)]),
+        ("*c* `d`\ne", [Paragraph(("c `d`", "\n", "e"), 900)]),
         (
             "a\n```py\n# b\n````\nc",
             [

@@ -50,6 +50,8 @@ HEAD: Final = """\
 # Put secrets there, not in a file that other users can read. An unknown name with __ is refused,
 # and so is a misspelled DRAFTSMAN_DATABASE_URL, _DATA_DIR or _CONFIG while the correct variable is
 # unset. Processes and `draftsman doctor` warn of other unknown names.
+#
+# A page such as docs/limits.md is shown by: draftsman help --page limits
 """
 
 

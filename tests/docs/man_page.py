@@ -1,6 +1,6 @@
-"""Writes the man page, docs/draftsman.1, from the index of the commands.
+"""The man page, docs/draftsman.1, from the index of the commands.
 
-python -m tests.docs.man_page
+`python -m tests.tui.cli.write_index` writes both.
 """
 
 from __future__ import annotations
@@ -79,7 +79,3 @@ def _text(text: str) -> str:
     """Escape what roff would read as a request or as a typographic hyphen."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped
-
-
-if __name__ == "__main__":
-    PAGE.write_text(man_page(), encoding="utf-8")

@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from draftsman_tui.cli import pages
+from tests.docs.code_names import ROOT
 from tests.docs.command_lines import problem
 from tests.docs.pages import DOCS
 
@@ -31,3 +33,16 @@ def test_its_commands_can_be_parsed(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line for _, cell, _ in ROWS for line in re.findall("`draftsman ([^`]+)`", cell)]
     wrong = [(line, text) for line in lines if (text := problem(line))]
     assert wrong == []
+
+
+def test_messages_name_pages_and_sections_that_an_installation_has() -> None:
+    """No message names a file of `docs/`, which an installation lacks; a comment may."""
+    named = set()
+    for folder in ("core", "tui", "bots", "agents", "testing"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text = path.read_text("utf-8")
+            named |= set(re.findall(r'help --page(?: |", ")([\w-]+(?:#[\w-]+)?)', text))
+            assert re.findall(r"see docs/", text) == [], path
+    assert len(named) > 10
+    for page in named:
+        assert pages.read(page)

@@ -12,7 +12,7 @@ from tests.docs.man_page import PAGE, man_page
 
 
 def test_the_man_page_is_generated() -> None:
-    assert man_page() == PAGE.read_text("utf-8"), "run: python -m tests.docs.man_page"
+    assert man_page() == PAGE.read_text("utf-8"), "run: python -m tests.tui.cli.write_index"
 
 
 def test_it_has_every_command_and_exit_code() -> None:

@@ -22,7 +22,7 @@ from tests.support.signatures import parameters
 
 PAGE = (DOCS / "python.md").read_text()
 BLOCKS = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?^```python\n(.*?)^```", PAGE, re.M | re.S))
-WAIT = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)[1]
+WAIT = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)[2]
 
 
 @pytest.fixture

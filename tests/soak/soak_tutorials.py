@@ -28,5 +28,5 @@ def test_every_command_does_what_the_page_says(name: str, folder: Path) -> None:
         follow(name, shell)
     finally:
         shell.close()
-        stop = [sys.executable, "-m", "draftsman_tui", "db", "stop"]
+        stop = [sys.executable, "-m", "draftsman_tui", "db", "stop", "--yes"]
         subprocess.run(stop, env=env, capture_output=True, check=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from draftsman.actions import jobs, questions
 from draftsman.actions.action import About, Action, ActionResult, Call
 from draftsman.actions.questions import AnswerRefused
-from draftsman.deliveries.question_text import already_recorded
+from draftsman.deliveries.question_text import already_recorded, next_step, refusal_text
 from draftsman.errors import CORRECTABLE, CommandHint, DraftsmanError, NotPermitted, UsageError
 from draftsman.ids import job_name, parse_job, parse_question
 from draftsman.people.spans import ActorRef
@@ -65,6 +65,10 @@ class Wording:
         if hint is None or known is None or self.surface not in known.surfaces:
             return ""
         return f" {hint.lead.capitalize()}: {self.command(hint.line)}"
+
+    def way(self, hint: CommandHint) -> str:
+        """Return the sentence about a command, which may be one of a terminal only."""
+        return self.hint(hint) or f" {hint.lead.capitalize()}, in a terminal: draftsman {hint.line}"
 
 
 class ReplyKind(StrEnum):
@@ -274,7 +278,7 @@ async def act(
         call = Call(conversation.rt.seen_by(actor), actor, key)
         result = await action.run(call, row, **arguments, **options)
     except AnswerRefused as error:
-        return refused(error.verdict, actor)
+        return refused(error.verdict, actor, conversation.wording)
     kind = KINDS.get(action.key, ReplyKind.CHANGED)
     verdict = result.value
     is_shown = kind is ReplyKind.ANSWERED and result.then is None
@@ -306,18 +310,22 @@ def said(result: ActionResult[Any], wording: Wording) -> Text:
     return (*result.spans, hint) if hint else result.spans
 
 
-def refused(verdict: Verdict, actor: Actor | None = None) -> TextReply:
-    """Return the reply to an answer that does not count.
+def refused(
+    verdict: Verdict, actor: Actor | None = None, wording: Wording | None = None
+) -> TextReply:
+    """Return the reply to an answer that does not count, and what to do about a late one.
 
     It says whether the `actor` is not linked to a person.
     """
     if verdict.recorded:
         return TextReply(ReplyKind.RECORDED, verdict.job, (already_recorded(verdict),))
-    reason = verdict.reason_spans or ("it was rejected",)
+    reason = refusal_text(verdict)
+    step = next_step(verdict)
+    way = wording.way(step) if wording is not None and step is not None else ""
     unmapped = actor is not None and actor.person is None
     end = " (this account is not linked to a person)." if unmapped else "."
     return TextReply(
-        ReplyKind.REFUSED, verdict.job, ("Your answer was not accepted: ", *reason, end)
+        ReplyKind.REFUSED, verdict.job, ("Your answer was not accepted: ", *reason, end, way)
     )
 
 

@@ -32,14 +32,14 @@ def _missing(settings: Settings, target: str | None) -> str | None:
     else:
         name = IssueTarget.of(target).forge
         is_read = name in settings.read_forges
-    return None if is_read else f"events to [forges.{name}] (docs/follow-ups.md)"
+    return None if is_read else f"events to [forges.{name}] (draftsman help --page follow-ups)"
 
 
 FORGE = ChannelPlugin(
     name="forge",
     label="Forges",
     table="forges",
-    docs="docs/forges.md",
+    docs="draftsman help --page forges",
     account="draftsman_bots.forges.settings:ForgeAccount",
     target=TargetSyntax(form="forge:NAME/OWNER/REPO#NUMBER", parse=_parse, page=_page),
     missing=_missing,

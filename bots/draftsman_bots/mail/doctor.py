@@ -24,7 +24,11 @@ async def checks(settings: object, _rt: object = None) -> AsyncIterator[Check]:
             await client.mail(mail.address)
         yield Check("ok", f"{mail.smtp.host} sends mail of {mail.address}")
     except (ConfigError, aiosmtplib.SMTPException, OSError) as error:
-        yield Check("fail", f"mail cannot be sent: {error}", "check [mail.smtp] (docs/mail.md)")
+        yield Check(
+            "fail",
+            f"mail cannot be sent: {error}",
+            "check [mail.smtp]; see: draftsman help --page mail",
+        )
     if mail.imap is None or not mail.authserv_id:
         yield Check("warn", "replies to mail have no effect", "add imap and authserv_id to [mail]")
         return
@@ -32,4 +36,8 @@ async def checks(settings: object, _rt: object = None) -> AsyncIterator[Check]:
         await asyncio.to_thread(Mailbox(mail.imap).unseen)
         yield Check("ok", f"{mail.imap.host} has the mail for {mail.address}")
     except (ConfigError, Failure) as error:
-        yield Check("fail", f"mail cannot be read: {error}", "check [mail.imap] (docs/mail.md)")
+        yield Check(
+            "fail",
+            f"mail cannot be read: {error}",
+            "check [mail.imap] (draftsman help --page mail)",
+        )

@@ -20,7 +20,7 @@ def _parse(address: str) -> tuple[str, None]:
 MAIL = ChannelPlugin(
     name="mail",
     label="E-mail",
-    docs="docs/mail.md",
+    docs="draftsman help --page mail",
     settings="draftsman_bots.mail.settings:MailSettings",
     account="draftsman_bots.mail.settings:MailAccount",
     target=TargetSyntax(form="mail:ADDRESS", parse=_parse),

@@ -19,14 +19,14 @@ def _missing(settings: Settings, target: str | None) -> str | None:
 
     if webhook_pagers(settings):
         return None
-    return "listen to [pagers.NAME] (docs/attention-ladder.md)"
+    return "listen to [pagers.NAME] (draftsman help --page attention-ladder)"
 
 
 PAGER = ChannelPlugin(
     name="pager",
     label="Pagers",
     table="pagers",
-    docs="docs/attention-ladder.md",
+    docs="draftsman help --page attention-ladder",
     settings="draftsman_bots.pagers.settings:PagerSettings",
     account="draftsman_bots.pagers.settings:PagerAccount",
     target=TargetSyntax(form="pager:NAME", parse=_parse, only_critical=True),

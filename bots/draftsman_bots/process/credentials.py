@@ -20,7 +20,7 @@ def read_credential(
     Raises ConfigError, which names the source if the secret is missing.
     """
     if source is None:
-        raise ConfigError(f"[{section}] {key} is not set; see docs/{section}.md")
+        raise ConfigError(f"[{section}] {key} is not set; see: draftsman help --page {section}")
     try:
         value = secret_values.read_secret(source, f"[{section}] {key}")
     except secret_values.MissingSecret as error:

@@ -44,7 +44,7 @@ async def checks(settings: Settings, rt: Runtime | None) -> AsyncIterator[Check]
     try:
         tokens = credentials.read(slack)
     except ConfigError as error:
-        yield Check("fail", str(error), "see docs/slack.md for where to find each token")
+        yield Check("fail", str(error), "where to find each token: draftsman help --page slack")
         return
     web = client(tokens.bot, slack.api_url, TIMEOUT)
     try:

@@ -43,7 +43,7 @@ def _page(settings: Settings, target: str, ref: str | None) -> str | None:
 SLACK = ChannelPlugin(
     name="slack",
     label="Slack",
-    docs="docs/slack.md",
+    docs="draftsman help --page slack",
     doctor="draftsman_bots.slack.doctor:checks",
     settings="draftsman_bots.slack.settings:SlackSettings",
     account="draftsman_bots.slack.settings:SlackAccount",

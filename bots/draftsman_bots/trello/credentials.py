@@ -33,7 +33,9 @@ def read(trello: TrelloSettings) -> Credentials:
     )
     if credentials.token in (credentials.key, credentials.secret):
         other = "key" if credentials.token == credentials.key else "secret"
-        raise ConfigError(f"[trello] token and {other} are the same; see docs/trello.md")
+        raise ConfigError(
+            f"[trello] token and {other} are the same; see: draftsman help --page trello"
+        )
     return credentials
 
 

@@ -49,7 +49,7 @@ def failure_line(error: Failure, trello: TrelloSettings) -> str:
     if error.code == ACCOUNT:
         return (
             f"Trello rejected the bot's credentials: {error}; check [trello] key and token, and"
-            " that the token was not revoked (see docs/trello.md)"
+            " that the token was not revoked (draftsman help --page trello)"
         )
     if error.code == TIMED_OUT:
         return (
@@ -78,7 +78,7 @@ async def checks(settings: Settings, rt: Runtime | None) -> AsyncIterator[Check]
                 for check in await check_board(context, board):
                     yield check
     except ConfigError as error:
-        yield Check("fail", str(error), "see docs/trello.md for where to find each value")
+        yield Check("fail", str(error), "where to find each value: draftsman help --page trello")
     except Failure as error:
         yield Check("fail", failure_line(error, trello))
 
@@ -136,7 +136,7 @@ async def _account(context: BotContext) -> AsyncIterator[Check]:
             yield Check("ok", text)
             return
         text += ": polls do not say who added a label, so no label starts a job"
-        then = 'set [trello] callback_url, or members = "may_submit" (docs/trello.md)'
+        then = 'set [trello] callback_url, or members = "may_submit" (draftsman help --page trello)'
         yield Check("warn", text, then)
         return
     boards = {board.board_id for board in await boards_of(context.rt).all()}
@@ -154,7 +154,7 @@ async def _rights(context: BotContext, board: BoardConfig) -> list[Check]:
     name = f"board {board.name}"
     rights = await context.trello.token(fields="permissions")
     if not _writes(rights, board.board_id):
-        then = "create a token with the scopes read,write (see docs/trello.md)"
+        then = "create a token with the scopes read,write (draftsman help --page trello)"
         return [Check("fail", f"{name}: the token is read-only", then)]
     members = await context.trello.get(f"/boards/{board.board_id}/memberships")
     own_memberships = [

@@ -31,7 +31,7 @@ def _page(settings: Settings, target: str, ref: str | None) -> str:
 TRELLO = ChannelPlugin(
     name="trello",
     label="Trello",
-    docs="docs/trello.md",
+    docs="draftsman help --page trello",
     commands=(
         ChannelCommand(
             name="boards",

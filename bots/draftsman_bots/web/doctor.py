@@ -24,7 +24,7 @@ async def checks(settings: Settings, rt: Runtime | None) -> AsyncIterator[Check]
         yield Check("fail", "proxy_header has no effect", then)
     elif web.trusts_this_machine:
         text = "every program on this machine can name any person in the proxy_header"
-        then = "set proxy_secret in [web], and let the proxy send it (docs/web.md)"
+        then = "set proxy_secret in [web], and let the proxy send it (draftsman help --page web)"
         yield Check("warn", text, then)
     else:
         yield Check("ok", web.origin)

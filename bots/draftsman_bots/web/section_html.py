@@ -15,6 +15,7 @@ from draftsman.deliveries.documents.html import HtmlMedium, inert, link_html, pr
 from draftsman.deliveries.documents.plain import command_of
 from draftsman.entities import cells
 from draftsman.formats import times
+from draftsman.jobs.details.sections.events import detail_lines
 from draftsman.jobs.details.sections.questions import responders
 from draftsman.jobs.details.sections.section import (
     Entry,
@@ -28,6 +29,7 @@ from draftsman.jobs.details.sections.section import (
 from draftsman.jobs.status_display import Meaning
 
 if TYPE_CHECKING:
+    from draftsman.events.event import Event
     from draftsman.jobs.details.job_details import JobDetails
     from draftsman.runtime import Runtime
 
@@ -73,7 +75,8 @@ def print_line(line: Line) -> Markup:
 def page_reader(rt: Runtime, details: JobDetails) -> Reader:
     """Return the reader of a page, whose time zone is unknown."""
     owner = "the owner of the database" if rt.embedded else ""
-    return Reader(details.at, responders(details, rt.policy, owner), utc_time)
+    asked = responders(details, rt.policy, owner)
+    return Reader(details.at, asked, utc_time, rt.policy.name_of)
 
 
 def utc_time(moment: datetime, now: datetime) -> str:
@@ -96,6 +99,8 @@ def _part(part: SectionPart, section: JobSection) -> str:
             if path := _path(part, section):
                 first = Markup('<a href="{}">{}</a>').format(path, first)
             paragraphs = "\n".join(f"<p>{line}</p>" for line in (first, *others))
+            if part.event is not None:
+                return _event(first, part.event)
             return f'<div class="entry">{paragraphs}</div>'
         case _ if part.document:
             return f'<div class="shown">{print_html(part.document, SHOWN)}</div>'
@@ -104,6 +109,12 @@ def _part(part: SectionPart, section: JobSection) -> str:
                 f'<div class="code context" role="region" tabindex="0"'
                 f' aria-label="{inert(section.title)}"><pre>{inert(part.text)}</pre></div>'
             )
+
+
+def _event(line: Markup, event: Event) -> str:
+    """Return the line of an event, which opens its details."""
+    details = inert("\n".join(detail_lines(event)))
+    return f'<details class="entry"><summary>{line}</summary><pre>{details}</pre></details>'
 
 
 def _path(entry: Entry, section: JobSection) -> str:

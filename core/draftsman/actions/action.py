@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 
-from draftsman.errors import CommandHint, Refused
+from draftsman.errors import CommandHint, Hint, Refused
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, question_name
 from draftsman.people import visibility
@@ -151,8 +151,8 @@ class ActionResult(Generic[R_co]):
 class RefusedWithData(Refused):
     """A refusal that has a JSON document: what was recorded or done all the same."""
 
-    def __init__(self, message: str, data: object) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, data: object, *, hint: Hint | None = None) -> None:
+        super().__init__(message, hint=hint)
         self.data = data
 
 

@@ -25,7 +25,7 @@ from draftsman.agent_runs.changes.comment_parsing import read_comments, split_co
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
 from draftsman.deliveries.documents.document import LABELS, Time
 from draftsman.deliveries.documents.document import Action as Control
-from draftsman.deliveries.question_text import already_recorded
+from draftsman.deliveries.question_text import already_recorded, next_step, refusal_text
 from draftsman.durations import parse_duration
 from draftsman.errors import CommandHint, UsageError
 from draftsman.formats.times import until as in_time
@@ -59,8 +59,8 @@ class AnswerRefused(RefusedWithData):
     `verdict` says why, with references to people.
     """
 
-    def __init__(self, message: str, verdict: Verdict) -> None:
-        super().__init__(message, verdict)
+    def __init__(self, message: str, verdict: Verdict, *, hint: CommandHint | None = None) -> None:
+        super().__init__(message, verdict, hint=hint)
         self.verdict = verdict
 
 
@@ -232,10 +232,10 @@ async def refusal(rt: Runtime, verdict: Verdict, event: str) -> AnswerRefused:
     if verdict.recorded:
         kind = AnswerTooLate if verdict.resolved else AnswerRefused
         return kind(already_recorded(verdict).removesuffix("."), verdict)
-    text = verdict.reason or f"{verdict.name} does not accept this answer"
+    text = "".join(map(str, refusal_text(verdict)))
     if (verdict.resolution or {}).get("via") == "person":
         kept = "your answer was recorded but has no effect"
-        return AnswerTooLate(f"{text}; {kept}", verdict)
+        return AnswerTooLate(f"{text}; {kept}", verdict, hint=next_step(verdict))
     questions, answers = await rt.questions.of_job(verdict.job)
     submitted = [answer for answer in answers if answer.source_event_id == event]
     if not any(answer.payload.get("late") for answer in submitted):
@@ -243,7 +243,7 @@ async def refusal(rt: Runtime, verdict: Verdict, event: str) -> AnswerRefused:
     question = next(item for item in questions if item.ordinal == verdict.question)
     if question.status not in (QuestionStatus.OPEN, QuestionStatus.EXPIRED):
         late = "your answer was recorded, but the job continued without it"
-        return AnswerRefused(f"{text}; {late}", verdict)
+        return AnswerRefused(f"{text}; {late}", verdict, hint=next_step(verdict))
     option = " --with-answer" if question.kind is QuestionKind.INPUT else ""
     retry = f"draftsman retry {job_name(verdict.job)}{option}"
     late = f"your answer was recorded; after the job expires, run: {retry}"

@@ -244,8 +244,8 @@ COUNTS: Final = ("files", "insertions", "deletions")
 COPIED: Final = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 CONTEXT_LINES: Final = 20
 NONE_RAN: Final = (
-    "no validators ran: add validation_commands to the repository's profile; see docs/repos.md of"
-    " draftsman"
+    "no validators ran: add validation_commands to the repository's profile;"
+    " see: draftsman help --page repos#profiles"
 )
 NO_FILES_RAN: Final = "no validators ran: the repository has no files that the profile applies to"
 STAGES: Final = {

@@ -80,7 +80,7 @@ class ChannelPlugin:
     table: str = ""
     """Its table in the configuration; by default `name`."""
     docs: str = ""
-    """Where its configuration is explained: `docs/mail.md`."""
+    """Where its configuration is explained: `draftsman help --page mail`, or a URL."""
     settings: str | None = None
     """Its `ChannelSection`, the table in the configuration, or its `NamedSection`, tables whose
     names are the targets. None: it has no table of its own."""

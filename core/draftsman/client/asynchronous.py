@@ -17,6 +17,7 @@ from draftsman.attention.attention import ReminderDelay
 from draftsman.client.requests import Fields, JobName, Request
 from draftsman.costs.budgets import BudgetUse, Cost
 from draftsman.database.caller_connection import CallersConnection
+from draftsman.deliveries.question_text import refusal_text
 from draftsman.errors import Conflict, QuestionClosed, Refused, UsageError
 from draftsman.events.event import Event
 from draftsman.ids import job_name, parse_job, parse_question
@@ -290,7 +291,7 @@ class ScheduleClient(QueueClient):
 
 def _refusal(verdict: Verdict) -> Refused:
     """Return the error of an answer that does not count."""
-    text = verdict.reason or f"{verdict.name} does not accept this answer"
+    text = "".join(map(str, refusal_text(verdict)))
     return QuestionClosed(text) if verdict.resolved else Refused(text)
 
 

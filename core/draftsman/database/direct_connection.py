@@ -14,7 +14,7 @@ import psycopg
 from draftsman.database.database_connection import DatabaseConnection
 from draftsman.database.named_queries import load
 from draftsman.database.session_settings import conninfo
-from draftsman.errors import ConfigError
+from draftsman.errors import CommandHint, ConfigError
 
 if TYPE_CHECKING:
     from psycopg.abc import AdaptContext
@@ -24,8 +24,9 @@ _REFUSAL: Final = "startup parameter"
 """Words of the error with which PgBouncer refuses `options`, which has no code of its own."""
 NEEDS_SESSION: Final = (
     "the database URL leads to a transaction pooler, and this needs a session of the server: set"
-    " listen_url (DRAFTSMAN_LISTEN_URL) to the server itself; see docs/connections.md"
+    " listen_url (DRAFTSMAN_LISTEN_URL) to the server itself"
 )
+_PAGE: Final = CommandHint("help --page", "connections#transaction-poolers")
 
 
 async def connect(
@@ -58,11 +59,11 @@ async def connect_direct(
         conn = await connect(conninfo(url, settings, connect_timeout), kind, context)
     except psycopg.OperationalError as error:
         if refuses_options(error):
-            raise ConfigError(NEEDS_SESSION) from None
+            raise ConfigError(NEEDS_SESSION, hint=_PAGE) from None
         raise
     try:
         if not await has_start_up_options(conn):
-            raise ConfigError(NEEDS_SESSION)
+            raise ConfigError(NEEDS_SESSION, hint=_PAGE)
     except BaseException:
         await conn.close()
         raise

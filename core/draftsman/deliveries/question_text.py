@@ -8,6 +8,10 @@ from typing import Final
 
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.agent_runs.changes.shown_diff import visible_lines
+from draftsman.deliveries.documents.document import Text, Time
+from draftsman.errors import CommandHint
+from draftsman.ids import job_name
+from draftsman.jobs.job import Status
 from draftsman.people.spans import Span, Spans, actor_spans, spans_text
 from draftsman.questions.answer import Verdict
 from draftsman.questions.question import (
@@ -19,6 +23,7 @@ from draftsman.questions.question import (
 )
 from draftsman.questions.review_comment import request_text
 
+_RETRIED: Final = frozenset({Status.FAILED, Status.DEAD_LETTER, Status.CANCELED, Status.EXPIRED})
 _NOTHING: Final = sha256(b"").hexdigest()
 """SHA-256 of the patch of a run that changed nothing."""
 RESPONSES: Final = {
@@ -51,6 +56,8 @@ def question_notes(question: Question) -> Iterator[str]:
     """Yield short facts of a question, which its messages, its page and its lines have."""
     if question.critical:
         yield "critical: sent in quiet hours, too"
+    if "merge" in (question.action or {}) and not question.takes_changes:
+        yield "a merge takes no requests for changes: deny it, and review the pull request"
 
 
 def missing_diff(question: Question) -> str:
@@ -104,6 +111,24 @@ def resolution_spans(question: Question) -> Spans:
     self_approval = " (own request)" if resolution.get("self_approved") else ""
     people = (" by ", *by, self_approval) if by else ()
     return verb, *people, f": {text}" if text else ""
+
+
+def refusal_text(verdict: Verdict) -> Text:
+    """Return why an answer does not count; of a late one, also who was first and when."""
+    reason = verdict.reason_spans or (
+        verdict.reason or f"{verdict.name} does not accept this answer",
+    )
+    return reason if verdict.closed_at is None else (*reason, ", ", Time(verdict.closed_at, "on"))
+
+
+def next_step(verdict: Verdict) -> CommandHint | None:
+    """Return what the author of a late answer can do now; None for any other answer."""
+    if not verdict.resolved and verdict.closed_at is None:
+        return None
+    job = job_name(verdict.job)
+    if verdict.job_status in _RETRIED:
+        return CommandHint("retry", job, lead="to run the job again")
+    return CommandHint("show", job, lead="to see what the job does now")
 
 
 def already_recorded(verdict: Verdict) -> str:

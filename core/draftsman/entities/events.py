@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from draftsman.entities import cells, shared_columns
+from draftsman.entities import cells
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
-from draftsman.ids import actor_name, job_name
-from draftsman.jobs.details.sections.events import detail_text
+from draftsman.ids import job_name
+from draftsman.jobs.details.sections.event_sentences import event_sentence
+from draftsman.jobs.details.sections.section import Reader, plain
 from draftsman.jobs.job import Status
-from draftsman.text import humanize
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from draftsman.events.event import Event
+    from draftsman.people.policy import Policy
+    from draftsman.runtime import Runtime
 
 
 def _status(event: Event) -> Cell:
     return cells.job_status(Status(event.to_status)) if event.to_status else Cell("")
+
+
+def named(event: Event, policy: Policy) -> Event:
+    """Return the event with the person of its account."""
+    return replace(event, actor=policy.requester(event.actor))
+
+
+async def _read(rt: Runtime, limit: int) -> Sequence[Event]:
+    return [named(event, rt.policy) for event in await rt.read_model.latest_events(None, limit)]
 
 
 JOB_EVENTS: Final[Entity[Event]] = Entity(
@@ -26,7 +40,7 @@ JOB_EVENTS: Final[Entity[Event]] = Entity(
     listing=Listing(
         "events",
         "Events of all jobs, newest first.",
-        read=lambda rt, limit: rt.read_model.latest_events(None, limit),
+        read=_read,
         key=lambda row: str(row.id),
         opens=lambda row: job_name(row.job),
     ),
@@ -48,14 +62,6 @@ JOB_EVENTS: Final[Entity[Event]] = Entity(
             order=lambda row: row.job,
         ),
         Column(
-            "EVENT",
-            16,
-            help="What happened.",
-            cell=lambda row, _: cells.text(humanize(row.kind)),
-            most=30,
-            order=lambda row: row.kind,
-        ),
-        Column(
             "TO",
             11,
             help="New status of the job.",
@@ -63,11 +69,11 @@ JOB_EVENTS: Final[Entity[Event]] = Entity(
             most=20,
             order=lambda row: row.to_status or "",
         ),
-        shared_columns.by(lambda row: actor_name(row.actor), from_width=100),
         Column(
-            "DETAIL",
-            help="Its details.",
-            cell=lambda row, _: cells.text(detail_text(row), "dim"),
+            "EVENT",
+            help="What happened.",
+            cell=lambda row, now: cells.text(plain(event_sentence(row, Reader(now)))),
+            order=lambda row: row.kind,
             cut=True,
         ),
     ),

@@ -113,7 +113,10 @@ async def _read(rt: Runtime, limit: int) -> Sequence[JobSummary]:
 
 JOBS: Final[Entity[JobSummary]] = Entity(
     empty="no jobs yet",
-    hint="to create a job: draftsman demo, or draftsman submit --help",
+    hint=(
+        "to set draftsman up: draftsman init; to submit a job: draftsman submit --help;"
+        " an example, with data of its own: draftsman demo"
+    ),
     json_class="draftsman.jobs.job_summary:JobSummary",
     listing=Listing(
         "jobs",

@@ -394,6 +394,18 @@ def layer(error: str | None, counts: RetryCounts, *, unexpected: bool = False) -
     return f"{attempt}, {retry}" if unexpected else attempt
 
 
+def next_try(after: RetryDecision, counts: RetryCounts) -> dict[str, int]:
+    """Return the number of the retry or attempt that follows, and the most; empty without one."""
+    if after.status is not Status.RETRYING:
+        return {}
+    numbers: dict[str, int] = {}
+    if after.spend_retry:
+        numbers |= {"retry": counts.retry_count + 1, "max_retries": counts.max_retries}
+    if after.spend_attempt:
+        numbers |= {"attempt": counts.attempts + 2, "max_attempts": counts.max_attempts}
+    return numbers
+
+
 def infra_delay(failures: int) -> float:
     """Return the delay in seconds after this number of infrastructure failures."""
     return math.exp(min(MAX_EXPONENT, max(1, failures)))

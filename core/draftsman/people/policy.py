@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from draftsman.channels import ChannelName, registry
 from draftsman.errors import CommandHint, NotPermitted
+from draftsman.ids import account_name
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.people.hours import InterruptibleHours
@@ -169,6 +170,10 @@ class Policy:
             if person.has_account(channel, id):
                 return person.name
         return invoker
+
+    def name_of(self, actor: str) -> str:
+        """Return the person of an actor, else the name of its account."""
+        return account_name(self.requester(actor))
 
     def update_from(self, other: Policy) -> None:
         """Copy the people of another policy, for all holders of this instance."""

@@ -70,6 +70,8 @@ class Verdict:
     """The answer as people read it: the label of the choice, or free text."""
     also: tuple[str, ...] = ()
     """The identical questions of other jobs that it has answered: `D-143/1`."""
+    closed_at: datetime | None = None
+    """When the question was answered or expired, if the response was too late for it."""
 
     @property
     def name(self) -> str:
@@ -92,7 +94,14 @@ class LockedQuestion:
         is_due = self.due and (at is None or expires_at is None or expires_at <= at)
         return self.question.status is QuestionStatus.OPEN and not is_due
 
-    def verdict(self, accepted: bool, refusal: Spans | None, *, duplicate: bool = False) -> Verdict:
+    def verdict(
+        self,
+        accepted: bool,
+        refusal: Spans | None,
+        *,
+        duplicate: bool = False,
+        is_late: bool = False,
+    ) -> Verdict:
         """Return the verdict on a response that does not resolve the question."""
         question = self.question
         return Verdict(
@@ -107,6 +116,7 @@ class LockedQuestion:
             answer_text=question.answer_text(),
             job_status=self.job_status,
             quorum=question.quorum,
+            closed_at=question.closed_at if is_late else None,
         )
 
 

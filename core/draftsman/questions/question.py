@@ -263,6 +263,12 @@ class Question:
         """The result as people read it, such as `denied` or `approved`; else the status."""
         return str((self.resolution or {}).get("outcome", self.status))
 
+    @property
+    def closed_at(self) -> datetime | None:
+        """When it was answered, or expires or expired; None if it was canceled."""
+        has_expired = self.status in (QuestionStatus.OPEN, QuestionStatus.EXPIRED)
+        return self.answered_at or (self.expires_at if has_expired else None)
+
     def label_of(self, value: str) -> str:
         """Return the label of a choice; the value itself if no choice has it.
 

@@ -68,4 +68,4 @@ class FailedMode(NamedTuple):
     def remedy(self) -> str:
         """What makes it work, or where to look for it."""
         found = (remedy for pattern, remedy in _REMEDIES if re.search(pattern, str(self)))
-        return next(found, "see docs/sandbox.md")
+        return next(found, "see: draftsman help --page sandbox")

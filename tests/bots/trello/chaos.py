@@ -21,7 +21,7 @@ RATES: Final = {
     Fault.CUT_AFTER: 0.04,
     Fault.CREATED_201: 0.04,
 }
-SHORT: Final = Limits(key=300, token=100, window=0.2)
+SHORT: Final = Limits(key=300, token=100, window=0.2, told=True)
 """Trello's limits, fifty times as fast."""
 
 

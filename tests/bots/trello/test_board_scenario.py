@@ -27,7 +27,7 @@ from draftsman_testing.trello import FakeTrello, Limits
 from tests.bots.trello.board_scenario import BoardScenario, SyncMode
 from tests.support.slow import slow_except
 
-PLENTY = Limits(key=100_000, token=100_000, members=100_000)
+PLENTY = Limits(key=100_000, token=100_000, members=100_000, told=True)
 
 
 @dataclass

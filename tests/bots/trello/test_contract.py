@@ -137,7 +137,10 @@ class TrelloTalk(TrelloPlace):
 @pytest.fixture
 async def place() -> AsyncIterator[TrelloPlace]:
     """Give a card; Trello says how long its window is, not when to come back."""
-    async with FakeTrello(Limits(window=RETRY_AFTER)) as trello, trello_channel(trello) as channel:
+    async with (
+        FakeTrello(Limits(window=RETRY_AFTER, told=True)) as trello,
+        trello_channel(trello) as channel,
+    ):
         yield TrelloPlace(trello, channel)
 
 

@@ -69,7 +69,7 @@ async def test_a_job_has_result_questions_events_and_log(
     page = (await ben.get(f"/jobs/{work.name}")).text
     assert "first red" in page
     assert "second" in page
-    assert "job_started → " in page
+    assert "Run 1 started</summary>" in page
     assert f'data-stream="/jobs/{work.name}/log?after=1.1-0.0"' in page
     assert ">Refresh</a>" in page
     done = await make.completed({"summary": "All <b>good</b>"})

@@ -193,7 +193,7 @@ async def test_psql_can_apply_the_migrations_repeatedly(
 
 
 def _psql_of_the_page(server: Server, url: str) -> str:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "rolling-deploys.md").read_text(encoding="utf-8")
     script = page[page.index("```sh\ncd migrations") + 6 :].partition("```")[0]
     path = f"{Path(server.psql).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "DRAFTSMAN_DATABASE_URL": url}

@@ -121,7 +121,7 @@ PROBLEMS: Final = {
     ("user", "the worker has to run as root"): "run the worker as root",
     ("container", "podman is not installed"): "install the engine",
     ("container", "no image is configured"): "set [sandbox] image",
-    ("bwrap", "a file outside the sandbox can be read"): "see docs/sandbox.md",
+    ("bwrap", "a file outside the sandbox can be read"): "see: draftsman help --page sandbox",
 }
 
 

@@ -11,7 +11,7 @@ from draftsman.database.database import Connection
 from draftsman.ids import parse_job
 from draftsman.jobs.details import store as read_model
 from draftsman.jobs.details.throughput import Period
-from tests.soak.calls.call import ALIVE, ENDS, MIDDLE, MISSING, Call, last_of
+from tests.soak.calls.call import ALIVE, ENDS, MIDDLE, MISSING, OLDEST, Call, last_of
 from tests.soak.history import ALL, FINISHED, WAITING
 
 NEVER = 2**62
@@ -128,6 +128,7 @@ CALLS: Final[dict[str, Call]] = {
     "details.activity: nothing new": _pulse((2, NEVER, 0), (NEVER, 0, 0)),
     "details.throughput: the last hour": _throughput(Period.HOUR),
     "details.throughput: the last week": _throughput(Period.WEEK),
+    "details.ended": Call(lambda conn: read_model.ended(conn, [OLDEST, MIDDLE, ALL])),
     "details.why: queued": _why(last_of("queued"), 1500, "it counts to a thousand"),
     "details.why: waiting": _why(last_of("waiting_for_input"), 1500, "it counts to a thousand"),
     "details.why: a suspect": _why(last_of("retrying", 1), 1500, "it counts to a thousand"),

@@ -163,6 +163,19 @@ async def test_a_dump_restores_every_job_in_a_new_epoch(embedded: Cli, tmp_path:
     assert (await embedded("migrate", "--restored", "--json")).json == {"epoch": 3}
 
 
+async def test_a_server_with_connections_stops_after_a_confirmation(embedded: Cli) -> None:
+    url = (await embedded("db", "start")).out.strip()
+    with psycopg.connect(url, application_name="report", autocommit=True) as report:
+        report.execute("SELECT 1")
+        refused = await embedded("db", "stop")
+        refused.refused(2, "It closes 1 connection: 1 of report.", "--yes")
+        status = (await embedded("db", "status", "--json")).json
+        assert (status["connections"], status["clients"]) == (1, {"report": 1})
+        assert (await embedded("db", "stop", "--yes")).out == "stopped\n"
+        with pytest.raises(psycopg.OperationalError):
+            report.execute("SELECT 1")
+
+
 async def test_an_invalid_file_restores_nothing(embedded: Cli, tmp_path: Path) -> None:
     await embedded("submit", "--type", "noop", "--key", "kept")
     before = (await embedded("jobs", "--json")).json
@@ -188,9 +201,9 @@ async def test_a_setting_that_no_local_worker_has_is_refused_at_once(
     folder = tmp_path / "repo" / "folder"
     folder.mkdir(parents=True)
     done = await embedded("submit", "--repo", folder, "x")
-    done.refused(2, f"--repo {folder}: not in a git repository; use the top folder of one")
+    done.refused(2, f"--repo {folder}: not in a git repository; use a folder of one")
     (tmp_path / "repo" / ".git").mkdir()
-    done = await embedded("submit", "--repo", folder, "x")
-    done.refused(2, f"inside the repository {tmp_path / 'repo'}; use its top folder")
-    assert (await embedded("submit", "--repo", tmp_path / "repo", "x")).code == 0
+    for repo in (folder, tmp_path / "repo"):
+        assert (await embedded("submit", "--repo", repo, "x")).code == 0
+    assert len((await embedded("jobs", "--repo", "repo", "--json")).json) == 2
     (await embedded("submit", "--agent", "tydi", "x")).refused(2, "unknown agent 'tydi'", "tidy")

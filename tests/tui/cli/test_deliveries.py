@@ -121,7 +121,9 @@ async def test_only_an_operator_can_redeliver(as_: As, make: Factory, rt: Runtim
 
 async def test_a_request_names_its_targets(cli: Cli, rt: Runtime) -> None:
     arguments = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
-    message = "--notify slack:C1: not configured; add [slack] (docs/slack.md); to submit"
+    message = (
+        "--notify slack:C1: not configured; add [slack] (draftsman help --page slack); to submit"
+    )
     (await cli("submit", *arguments)).refused(2, message)
     assert (await cli("submit", *arguments, "--unchecked")).code == 0
     _configure(cli, 'slack.bot_token.env = "BOT"', 'slack.app_token.env = "APP"')

@@ -1,4 +1,4 @@
-"""Writes the index of the commands from the modules that declare them.
+"""Writes the index of the commands from the modules that declare them, and the man page.
 
 python -m tests.tui.cli.write_index
 """
@@ -12,6 +12,7 @@ from draftsman_tui import cli
 from draftsman_tui.cli.app import REGISTRY
 from draftsman_tui.cli.command_index import FILE
 from draftsman_tui.cli.main import channel_commands
+from tests.docs.man_page import PAGE, man_page
 
 
 def declared() -> list[str]:
@@ -31,3 +32,4 @@ def declared() -> list[str]:
 
 if __name__ == "__main__":
     FILE.write_text("\n".join([*declared(), ""]), encoding="utf-8")
+    PAGE.write_text(man_page(), encoding="utf-8")

@@ -140,7 +140,7 @@ async def test_form_joins_an_equal_job_of_another_form(rt: Runtime, owner: Actor
 
 
 async def test_unsupported_values_are_errors_of_their_fields(rt: Runtime) -> None:
-    slack = "not configured; add [slack] (docs/slack.md)"
+    slack = "not configured; add [slack] (draftsman help --page slack)"
     for typed, field, says in (
         ({"type": "noop", "notify": "log slack:C1"}, "notify", slack),
         (

@@ -22,21 +22,21 @@ async def test_preview_follows_the_cursor_and_the_job(
         await seen.newest_first()
         await seen.rows(f"D-{queued}", asked.name)
         await seen.press("g")
-        await seen.see("D-2 · Mow the lawn", "Mind the", "job_created → queued")
+        await seen.see("D-2 · Mow the lawn", "Mind the", "submitted the job")
         assert pane(seen).region.x > seen.app.main.table.region.x
         await seen.press("down")
-        await seen.see("D-1 · Name the option", "Which one?", "2  blue", "needs_input")
+        await seen.see("D-1 · Name the option", "Which one?", "2  blue", "waits for an answer")
         assert "Mind the" not in seen.text
         await make.answer(asked.number, "red")
-        await seen.until(lambda: "answer_received" in pane(seen).text)
-        assert "Which one?" not in pane(seen).text
+        await seen.until(lambda: "root answered" in pane(seen).text)
+        assert "D-1/1  question" not in pane(seen).text
         await seen.press("l")
         await seen.dialog("JobScreen")
         await seen.see("D-1 has no output yet")
         await rt.job_control.cancel(asked.number, owner, "enough")
         await seen.see("canceled by cli:root: enough")
         await seen.press("escape")
-        await seen.until(lambda: "job_canceled" in pane(seen).text)
+        await seen.until(lambda: "root canceled the job" in pane(seen).text)
 
 
 async def test_all_open_questions_of_a_job_are_shown_and_none_is_answered_by_chance(
@@ -53,7 +53,7 @@ async def test_all_open_questions_of_a_job_are_shown_and_none_is_answered_by_cha
             " questions of the job"
         )
         await make.answer(work.number, "red")
-        await seen.until(lambda: "Which one?" not in pane(seen).text)
+        await seen.until(lambda: "D-1/1  question" not in pane(seen).text)
         await seen.press("a")
         await seen.dialog("AnswerDialog")
         await seen.see("D-1/2")

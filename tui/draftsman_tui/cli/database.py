@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
+from typing import Final
 
 import click
 
-from draftsman.database.embedded import EmbeddedServer
+from draftsman.database.embedded import EmbeddedServer, ServerStatus
 from draftsman.database.migrate import RecordedPackage
 from draftsman.database.migration_files import Migration
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
+from draftsman.formats.invisible import one_line
+from draftsman.formats.json_data import as_data
 from draftsman_tui.cli.app import App, command, command_group
 from draftsman_tui.cli.perform import confirm
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
+
+ENDING: Final = 1.0
+"""Seconds for which the connection of a program that has ended may still be open."""
 
 
 @command(
@@ -152,7 +159,7 @@ async def start(app: App) -> None:
     _print_url(app, url)
 
 
-@db.subcommand("stop")
+@db.subcommand("stop", examples=("draftsman db stop", "draftsman db stop --yes"))
 @click.option(
     "--mode",
     type=click.Choice(["smart", "fast", "immediate"]),
@@ -160,9 +167,18 @@ async def start(app: App) -> None:
     show_default=True,
     help="smart waits for open connections; fast closes them.",
 )
-def stop(app: App, mode: str) -> None:
-    """Stop the server; data is kept."""
-    stopped = _server(app).stop(mode)  # type: ignore[arg-type]
+@params.yes_option
+def stop(app: App, mode: str, yes: bool) -> None:
+    """Stop the server; data is kept.
+
+    While programs are connected, such as workers and dashboards, it names them and asks first. A
+    program that connects later starts the server again.
+    """
+    server = _server(app)
+    if not yes and mode != "smart" and (status := _with_clients(server)) is not None:
+        question = f"Stop the server? It closes {_clients_text(status)}."
+        confirm(app, question, yes=yes, required=True)
+    stopped = server.stop(mode)  # type: ignore[arg-type]
     app.out.result({"stopped": stopped}, "stopped" if stopped else "the server was not running")
 
 
@@ -171,7 +187,7 @@ def status(app: App) -> None:
     """Show the status of the server, without starting it."""
     server_status = _server(app).status()
     if app.json:
-        app.out.document(server_status)
+        app.out.document(as_data(server_status) | {"connections": server_status.connections})
         return
     running = f"running, pid {server_status.pid}"
     state = running if server_status.running else "stopped; starts on first use"
@@ -182,6 +198,22 @@ def status(app: App) -> None:
         f"  socket       {server_status.socket_dir}",
         *([f"  connections  {server_status.connections}"] if server_status.running else []),
     )
+
+
+def _with_clients(server: EmbeddedServer) -> ServerStatus | None:
+    """Return the status if programs are connected, and not only those that have just ended."""
+    for delay in (*[ENDING / 10] * 10, 0):
+        status = server.status()
+        if not status.connections:
+            return None
+        time.sleep(delay)
+    return status
+
+
+def _clients_text(status: ServerStatus) -> str:
+    """Return the connections with their programs: `3 connections: 2 of draftsman, 1 of psql`."""
+    programs = ", ".join(f"{count} of {one_line(name)}" for name, count in status.clients.items())
+    return f"{counted(status.connections, 'connection')}: {programs}"
 
 
 @db.subcommand("url", examples=("draftsman db url", 'psql "$(draftsman db url)"'))

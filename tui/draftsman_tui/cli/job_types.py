@@ -36,9 +36,9 @@ SHOWN_UNFIT: Final = 5
 async def types(app: App, name: str | None) -> None:
     """List the job types that workers have described, or show one.
 
-    Workers publish what the code of a job type declares (docs/own-jobs.md): its parameters, by
-    which requests are checked, its defaults and limits. NAME shows them, where each limit comes
-    from, and the waiting jobs whose payloads no longer fit them, or are migrated when they run.
+    Workers publish what the code of a job type declares: its parameters, by which requests are
+    checked, its defaults and limits. NAME shows them, where each limit comes from, and the waiting
+    jobs whose payloads no longer fit them, or are migrated when they run.
     """
     if name is not None:
         await _show(app, name)

@@ -21,11 +21,16 @@ def prompt(question: str, *, choices: Sequence[str] = (), default: str | None = 
         return str(click.prompt(one_line(question), type=kind, default=default, err=True))
 
 
+def is_confirmed(question: str, *, default: bool = False) -> bool:
+    """Return whether the answer is yes; raises click.Abort on Ctrl-C."""
+    with _interruptible():
+        return click.confirm(one_line(question), default=default, err=True)
+
+
 def confirm(question: str) -> None:
     """Ask for confirmation; raises Refused on no, click.Abort on Ctrl-C."""
-    with _interruptible():
-        if not click.confirm(one_line(question), err=True):
-            raise Refused("canceled; nothing was changed")
+    if not is_confirmed(question):
+        raise Refused("canceled; nothing was changed")
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -24,14 +25,17 @@ if TYPE_CHECKING:
     from rich import text
     from rich.console import RenderableType
 
+    from draftsman.people.policy import Policy
+
 INDENT = "  "
 MORE_INDENT = "     "
 """Before the first line of an entry, and before its further lines."""
 
 
-def reader_at(now: datetime | None = None) -> Reader:
+def reader_at(now: datetime | None = None, policy: Policy | None = None) -> Reader:
     """Return the reader of a terminal; None: now, by the clock of this machine."""
-    return Reader(now or datetime.now(UTC))
+    reader = Reader(now or datetime.now(UTC))
+    return reader if policy is None else replace(reader, name_of=policy.name_of)
 
 
 def line_text(*line: LineSpan | str) -> text.Text:

@@ -56,11 +56,12 @@ def require(extra: Extra) -> None:
 
 def _requirement(extra: Extra) -> str:
     """Return the requirement for pip: the source folder of this installation, or the name."""
-    folder = _folder() if extra.package == plugins.OWN else None
+    folder = source_folder() if extra.package == plugins.OWN else None
     return shlex.quote(f"{folder or extra.package}[{extra.name}]")
 
 
-def _folder() -> Path | None:
+def source_folder() -> Path | None:
+    """Return the folder of the sources that this installation was made from, if it was."""
     try:
         text = distribution("draftsman").read_text("direct_url.json")
         url = urlsplit(str(json.loads(text or "{}").get("url", "")))

@@ -75,8 +75,13 @@ class BoardOptions:
 
 
 def parse_reference(text: str) -> str:
-    """Return the id or the short link in a board's URL; raises UsageError."""
+    """Return the id or the short link in a board's URL, perhaps without https://.
+
+    Raises UsageError.
+    """
     segments = urlsplit(text.strip()).path.strip("/").split("/")
+    if segments[0].lower().removeprefix("www.") == "trello.com":
+        segments = segments[1:] or [""]
     if segments[0] == "c" and len(segments) > 1:
         raise UsageError(f"{text[:80]!r} is a card, not a board; give the URL of its board, …/b/…")
     reference = segments[1] if segments[0] == "b" and len(segments) > 1 else segments[0]

@@ -45,7 +45,8 @@ def configured(rt: Runtime) -> TrelloSettings:
     settings = TrelloSettings.of(rt.settings)
     if settings is None:
         raise ConfigError(
-            "Trello is not configured; add [trello] with key and token (docs/trello.md)"
+            "Trello is not configured; add [trello] with key and token"
+            " (draftsman help --page trello)"
         )
     return settings
 

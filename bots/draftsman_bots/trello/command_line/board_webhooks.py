@@ -131,7 +131,8 @@ async def _register(app: App, rt: Runtime, boards: list[BoardConfig]) -> None:
     settings = configured(rt)
     if settings.callback_url is None:
         raise ConfigError(
-            "[trello] callback_url is not set, so webhooks cannot be registered (docs/trello.md)"
+            "[trello] callback_url is not set, so webhooks cannot be registered"
+            " (draftsman help --page trello#with-a-public-address)"
         )
     await _check_permission(rt)
     results = []

@@ -55,7 +55,9 @@ async def add_checklist(trello: Trello, cards: TrelloCards, message: Message) ->
         return
     checklists = await _find(trello, message)
     if not checklists:
-        name = _name(message, "check one item to answer")
+        changes = "; to request changes, comment: request changes TEXT"
+        how = f"check one item to answer{changes if question.takes_changes else ''}"
+        name = _name(message, how)
         checklists = [await trello.post(f"/cards/{card}/checklists", name=name)]
     first, *duplicates = checklists
     checklist = string(first, "id")

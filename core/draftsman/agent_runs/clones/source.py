@@ -190,6 +190,8 @@ REMOTE: Final = re.compile(r"[^/]+:")
 URL_SCHEMES: Final = frozenset({"http", "https", "git"})
 """Schemes besides `ssh`; an address without one is of SSH, too."""
 SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
+SHORT_COMMIT: Final = re.compile(r"[0-9a-f]{4,63}\Z")
+"""The first characters of a commit's id, as git prints it."""
 REF: Final = re.compile(r"(?!-)(?!.*(\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]+\Z")
 RUN_AS_OWNER: Final = f"""
 import os, sys
@@ -289,6 +291,8 @@ class RepoSource:
         try:
             await self.fetch_refs(mirror, [f"+{base or 'HEAD'}:{ref}"])
         except Failure as failure:
+            if base is not None and SHORT_COMMIT.match(base) and failure.code == "no_such_ref":
+                return await self._fetch_short(mirror, base, ref, failure)
             empty = base is None and failure.code == "no_such_ref"
             if empty and not await self.tips(mirror, ["HEAD"]):
                 text = f"{self.location} has no commits; create a first commit"
@@ -299,6 +303,29 @@ class RepoSource:
         if object_id != commit:  # an annotated tag
             await git("update-ref", ref, commit, cwd=mirror)
         return commit
+
+    async def _fetch_short(self, mirror: Path, base: str, ref: str, unknown: Failure) -> str:
+        """Fetch all branches, and store the only commit whose id starts with `base` as `ref`.
+
+        Raises Failure `no_such_ref`: `unknown`, or that several commits start so.
+        """
+        tips = "refs/draftsman/tips"
+        await self.fetch_refs(mirror, [f"+refs/heads/*:{tips}/*"])
+        try:
+            found = await git("rev-parse", f"--disambiguate={base}", cwd=mirror)
+            names = found.decode().split()
+            kinds = [(await git("cat-file", "-t", name, cwd=mirror)).strip() for name in names]
+            commits = [name for name, kind in zip(names, kinds, strict=True) if kind == b"commit"]
+            if not commits:
+                raise unknown
+            if len(commits) > 1:
+                text = f"several commits start with {base}; give more characters"
+                raise git_failure(text, "no_such_ref")
+            await git("update-ref", ref, commits[0], cwd=mirror)
+        finally:
+            listed = await git("for-each-ref", "--format=delete %(refname)", tips, cwd=mirror)
+            await git("update-ref", "--stdin", cwd=mirror, stdin=listed)
+        return commits[0]
 
     async def fetch_refs(self, mirror: Path, specs: Sequence[str]) -> None:
         """Fetch by these refspecs of git."""

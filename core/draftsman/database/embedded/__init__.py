@@ -19,7 +19,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NoReturn
@@ -35,7 +35,7 @@ StopMode = Literal["smart", "fast", "immediate"]
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """Status of the server; `version` is None and `connections` 0 unless it is ready.
+    """Status of the server; `version` is None and there are no `clients` unless it is ready.
 
     `data_dir` and `socket_dir` are those of the server, below the `data_dir` of the settings.
     """
@@ -44,9 +44,15 @@ class ServerStatus:
     pid: int | None
     version: str | None
     major: int
-    connections: int
+    clients: Mapping[str, int]
+    """The number of connections of each program."""
     data_dir: Path
     socket_dir: Path
+
+    @property
+    def connections(self) -> int:
+        """The number of connections."""
+        return sum(self.clients.values())
 
 
 UNUSABLE: Final = re.compile(r"[\x00-\x1f\x7f\"'`$\\]")
@@ -115,13 +121,13 @@ class EmbeddedServer:
         """Return the status of the server, without starting it."""
         layout = self._locate()
         pid = server_process.postmaster(layout)
-        version, connections = cluster.activity(layout) if pid else (None, 0)
+        version, clients = cluster.activity(layout) if pid else (None, {})
         return ServerStatus(
             running=pid is not None,
             pid=pid,
             version=version,
             major=MAJOR,
-            connections=connections,
+            clients=clients,
             data_dir=layout.data,
             socket_dir=layout.socket_dir,
         )

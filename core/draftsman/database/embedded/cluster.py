@@ -25,6 +25,7 @@ PING_TIMEOUT = 5
 """Seconds for a connection attempt."""
 LOG_DAYS = 6
 """Age in days of a log file that is deleted, before its weekday recurs."""
+CLIENTS = Path(__file__).with_name("clients.sql")
 ACTIVITY = Path(__file__).with_name("activity.sql")
 CREATE = Path(__file__).with_name("create.sql")
 NO_TCP = ("-o", "-c listen_addresses=")
@@ -37,14 +38,14 @@ def accepts_connections(layout: ClusterLayout) -> bool:
     return pq.PGconn.ping(url.encode()) == pq.Ping.OK
 
 
-def activity(layout: ClusterLayout) -> tuple[str | None, int]:
-    """Return the server's version and number of clients; None and 0 if it is not ready."""
+def activity(layout: ClusterLayout) -> tuple[str | None, dict[str, int]]:
+    """Return the server's version, and its clients; None and none if it is not ready."""
     try:
         with psycopg.connect(layout.url("postgres"), connect_timeout=PING_TIMEOUT) as connection:
-            row = connection.execute(ACTIVITY.read_bytes()).fetchone()
-            return connection.info.parameter_status("server_version"), row[0] if row else 0
+            clients: dict[str, int] = dict(connection.execute(CLIENTS.read_bytes()).fetchall())
+            return connection.info.parameter_status("server_version"), clients
     except psycopg.Error:
-        return None, 0
+        return None, {}
 
 
 def refuse_other_major(data_dir: Path, layout: ClusterLayout) -> None:

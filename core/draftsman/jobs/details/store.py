@@ -187,6 +187,11 @@ async def version(conn: Connection, job: int) -> JobVersion | None:
     return await fetch_one(conn, _Q["version"], {"job": job}, JobVersion)
 
 
+async def ended(conn: Connection, jobs: Sequence[int]) -> list[int]:
+    """Return which of these jobs ended, in the order of their ends."""
+    return [row[0] for row in await rows(conn, _Q["ended"], {"jobs": list(jobs)})]
+
+
 async def chain(conn: Connection, job: int) -> list[RetryLink]:
     """Return the retry chain of a job, the request first."""
     return await fetch_all(conn, _Q["chain"], {"job": job}, RetryLink)

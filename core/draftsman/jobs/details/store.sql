@@ -374,6 +374,12 @@ SELECT status, version, EXISTS (SELECT FROM draftsman.job_pauses WHERE job = num
   FROM draftsman.job_states WHERE number = %(job)s AND
 -- visible job: number
 
+-- name: ended
+SELECT number FROM draftsman.job_states
+ WHERE number = ANY (%(jobs)s::bigint[]) AND finished_at IS NOT NULL AND
+-- visible job: number
+ ORDER BY finished_at, number
+
 -- The chain of a job, from the request to the newest retry: each has the next key of the first.
 -- name: chain
 WITH RECURSIVE first AS (

@@ -168,7 +168,8 @@ class Questions:
         event = response.source_event_id
         if previous := await store.previous_answer(conn, job, ordinal, event):
             stored = refusals.stored_reason(question, previous)
-            verdict = locked.verdict(previous.accepted, stored, duplicate=True)
+            was_late = bool(previous.payload.get("late"))
+            verdict = locked.verdict(previous.accepted, stored, duplicate=True, is_late=was_late)
             return await self._with_votes(conn, verdict, previous.voter)
         reading.check_kind(question, response)
         payload, resolution = reading.interpret(question, response)
@@ -191,7 +192,8 @@ class Questions:
             conn, question, actor, voter=voter, event=event, payload=payload, refused=reason
         )
         if refused is not None:
-            return await self._with_votes(conn, locked.verdict(False, refused), voter)
+            verdict = locked.verdict(False, refused, is_late=is_late)
+            return await self._with_votes(conn, verdict, voter)
         if response.token is not None:
             await approval_tokens.spend(conn, response.token, actor)
         if resolution is None:

@@ -122,7 +122,10 @@ class StartedProgram:
         lines = self.errors.strip().splitlines() or self.output.strip().splitlines()
         detail = f": {lines[-1][:200]}" if lines else ""
         end = "does not end" if code is None else f"ends with the code {code}"
-        return f"{self.program} {end} inside the sandbox{detail}", "see docs/sandbox.md#file-system"
+        return (
+            f"{self.program} {end} inside the sandbox{detail}",
+            "see: draftsman help --page sandbox#file-system",
+        )
 
 
 def start_program(
@@ -299,7 +302,10 @@ def _missing(item: str, program: str) -> tuple[str, str]:
 def _check_failed(stderr: str) -> tuple[str, str]:
     lines = stderr.strip().splitlines()
     reason = lines[-1][:200] if lines else "unknown error"
-    return f"cannot check the command inside the sandbox: {reason}", "see docs/sandbox.md"
+    return (
+        f"cannot check the command inside the sandbox: {reason}",
+        "see: draftsman help --page sandbox",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +351,7 @@ def check_agent(
             sandbox.check_network(agent.network)
         except Failure as error:
             problem = str(error)
-            hint = "see docs/sandbox.md#network"
+            hint = "see: draftsman help --page sandbox#network"
     warning = None
     if problem is None and (warning := relative_arguments(program)) is not None:
         hint = "use an absolute path"
@@ -360,7 +366,7 @@ def check_agent(
         model, model_warning = find_model(agent, gateways, os.environ)
         if problem is None and warning is None and model_warning is not None:
             warning = model_warning
-            hint = "see docs/coding-agents.md#network-and-keys"
+            hint = "see: draftsman help --page coding-agents#network-and-keys"
     return AgentCheck(
         name=name,
         kind=agent.kind,

@@ -183,7 +183,7 @@ async def test_bots_require_a_configured_channel(place: Installation) -> None:
     done = await place.run("bots")
     assert done.returncode == 2
     assert done.stderr.startswith("draftsman: no bot is configured; add events to [forges.NAME]")
-    assert ", [slack] (docs/slack.md), [trello]" in done.stderr
+    assert ", [slack] (draftsman help --page slack), [trello]" in done.stderr
 
 
 def _slack(**more: Any) -> SlackSettings:

@@ -23,7 +23,7 @@ from draftsman_bots.trello.deliveries.checklists import MAX_ITEMS
 from draftsman_bots.trello.records.board import ChecklistUse
 from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests import card_ticket
-from draftsman_testing.factories import GATE, QUESTION
+from draftsman_testing.factories import GATE, QUESTION, REVIEW
 from draftsman_testing.outbox import FAST
 from draftsman_testing.trello import FakeTrello, Fault
 from draftsman_testing.waits import wait_blocked
@@ -103,7 +103,9 @@ async def test_of_two_items_the_first_counts_and_the_other_gets_a_comment(
     await bench.poll()
     assert await bench.answer_state(question) == (ANSWERED, "red")
     (notice,) = await bench.notices(card)
-    assert f"Your answer was not accepted: {question.name} was already answered by ben." in notice
+    refused = f"Your answer was not accepted: {question.name} was already answered by ben, on "
+    assert refused in notice
+    assert "To see what the job does now, in a terminal: draftsman show D-1" in notice
     await bench.poll()
     assert len(await bench.notices(card)) == 1
 
@@ -305,10 +307,21 @@ async def test_approvals_have_checklists_only_if_the_board_says_so(
     gate, card, checklist = await asked(bench, GATE)
     (entry,) = checklists(bench, card)
     assert [item["name"] for item in entry["checkItems"]] == ["1 · approve", "2 · deny"]
+    assert "to request changes" not in entry["name"], "nobody would make them"
     await join(bench.rt, (carol := trello.member("carol")), bench.people.carol)
     trello.check_item(checklist, "approve", carol)
     await bench.poll()
     assert await bench.answer_state(gate) == (ANSWERED, "approved")
+
+
+async def test_the_checklist_of_an_approval_of_work_says_how_to_request_changes(
+    bench: TrelloBotHarness,
+) -> None:
+    await bench.watch(checklists=ChecklistUse.ALL)
+    review, card, _ = await asked(bench, REVIEW)
+    (entry,) = checklists(bench, card)
+    how = "check one item to answer; to request changes, comment: request changes TEXT"
+    assert entry["name"].startswith(f"{review.name}: {how} · ")
 
 
 async def test_many_choices_or_none_have_no_checklist(bench: TrelloBotHarness) -> None:

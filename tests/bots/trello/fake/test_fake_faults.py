@@ -52,9 +52,8 @@ async def test_100_requests_of_a_token_in_10_seconds(
         answers = [await http.get(place, params=both) for _ in range(101)]
         assert [answer.status_code for answer in answers] == [200] * 100 + [429]
         assert answers[-1].json()["error"] == "API_TOKEN_LIMIT_EXCEEDED"
-        assert "Retry-After" not in answers[-1].headers
-        left = [answer.headers["X-Rate-Limit-Api-Token-Remaining"] for answer in answers]
-        assert (left[0], left[99], left[100]) == ("99", "0", "0")
+        names = {name.lower() for answer in answers for name in answer.headers}
+        assert not [name for name in names if "limit" in name or name == "retry-after"]
         trello.later(10)
         assert (await http.get(place, params=both)).status_code == 200
 

@@ -84,7 +84,7 @@ class TestAtTheRateLimit:
     @pytest.fixture
     async def trello(self) -> AsyncIterator[FakeTrello]:
         """Give a Trello with a short rate limit window."""
-        async with FakeTrello(Limits(window=0.3)) as fake:
+        async with FakeTrello(Limits(window=0.3, told=True)) as fake:
             yield fake
 
     async def test_a_label_is_acknowledged_and_found_by_a_scan(

@@ -205,7 +205,10 @@ async def test_chat_without_configuration_is_named_in_the_error(
 ) -> None:
     done = await installation.run("bots", "slack", **configured(installation, trello))
     assert done.returncode == 2
-    assert done.stderr == "draftsman: slack is not configured; add [slack] (docs/slack.md)\n"
+    assert (
+        done.stderr
+        == "draftsman: slack is not configured; add [slack] (draftsman help --page slack)\n"
+    )
 
 
 async def test_account_of_a_person_stops_the_bots(

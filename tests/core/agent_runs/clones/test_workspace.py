@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -272,6 +274,36 @@ async def test_a_removed_workspace_leaves_only_the_mirror(data: Path, source: Pa
     refs = run("for-each-ref", "--format=%(refname)", cwd=workspace.mirror)
     assert refs.startswith("refs/draftsman/fetched/")
     assert len(refs.splitlines()) == 1
+
+
+async def test_a_base_may_be_the_start_of_a_commit_id(data: Path, source: Path) -> None:
+    commit = run("rev-parse", "main~1", cwd=source)
+    workspace = await prepare(data, source, base=commit[:8])
+    assert (workspace.base_sha, run("rev-parse", "HEAD", cwd=workspace.path)) == (commit, commit)
+    refs = run("for-each-ref", "--format=%(refname)", cwd=workspace.mirror).splitlines()
+    assert not [ref for ref in refs if ref.startswith("refs/draftsman/tips")]
+    tree = run("rev-parse", "main^{tree}", cwd=source)
+    with pytest.raises(Failure, match=f"couldn't find remote ref {tree[:9]}"):
+        await prepare(data, source, base=tree[:9], run=2)
+
+
+async def test_a_short_id_of_several_commits_is_refused(data: Path, source: Path) -> None:
+    tree = run("rev-parse", "main^{tree}", cwd=source)
+    person = "A <a@example.org> 0 +0000"
+    commits: dict[str, bytes] = {}
+    for nth in itertools.count():
+        text = f"tree {tree}\nauthor {person}\ncommitter {person}\n\n{nth}\n".encode()
+        digest = hashlib.sha1(b"commit %d\0" % len(text) + text, usedforsecurity=False).hexdigest()
+        if (short := digest[:4]) in commits:
+            break
+        commits[short] = text
+    for branch, commit in (("one", text), ("other", commits[short])):
+        written = await git(
+            "hash-object", "-t", "commit", "-w", "--stdin", cwd=source, stdin=commit
+        )
+        run("branch", branch, written.decode().strip(), cwd=source)
+    with pytest.raises(Failure, match=f"several commits start with {short}; give more characters"):
+        await prepare(data, source, base=short)
 
 
 @pytest.mark.parametrize(

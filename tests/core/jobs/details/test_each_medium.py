@@ -100,7 +100,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "section":
             self._title = None if "id" not in dict(attrs) else ""
-        if tag in ("dt", "p", "pre", "h2"):
+        if tag in ("dt", "p", "pre", "h2", "summary"):
             self._text = ""
         self._open.append(tag)
 
@@ -110,10 +110,14 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag == "h2" and self._title is not None:
             self._title = self._text
-        elif tag in ("dd", "p", "pre") and self._title is not None:
+        elif tag == "pre" and "details" in self._open:
+            pass  # what the terminal and the dashboard show on request, too
+        elif tag in ("dd", "p", "pre", "summary") and self._title is not None:
             self.lines += [(self._title, line) for line in self._text.split("\n")]
         elif tag == "dt":
             self._text += " "
+        if tag == "details":
+            self._open.remove(tag)
 
 
 def web(details: JobDetails, reader: Reader) -> Shown:

@@ -114,7 +114,7 @@ async def test_doctor_and_repos_check_name_the_missing_rights(
         lacks = "acme/pay: draftsman-bot lacks Contents: Read and write"
         assert await finding() == ("warn", lacks)
         refused = await cli("repos", "check", "pay")
-        refused.refused(1, lacks, "docs/forges.md")
+        refused.refused(1, lacks, "draftsman help --page forges#tokens")
         monkeypatch.setenv("FORGE_TOKEN", "wrong")
         status, text = await finding()
         assert (status, text) == ("fail", "acme/pay: acme: GET /api/v3/user: 401 Bad credentials")

@@ -33,8 +33,9 @@ async def test_events_of_a_job_are_printed(cli: Cli, make: Factory) -> None:
     assert [event["kind"] for event in events_shown] == kinds
     assert {event["job"] for event in events_shown} == {work.number}
     output = (await cli("events", work.name)).out.splitlines()
-    assert "needs_input → waiting for input" in output[3]
-    assert "text=Which one?" in output[3]
+    assert f"The job waits for an answer to {work.name}/1: Which one?" in output[3]
+    detailed = (await cli("events", work.name, "--details", "--kind", "needs_input")).out
+    assert {line.split()[0] for line in detailed.splitlines()[1:]} >= {"kind", "actor", "text"}
     after = (await cli("events", work.name, "--json", "--after", events_shown[1]["cursor"])).lines
     assert after == events_shown[2:]
     after = (await cli("events", work.name, "--json", "--after", events_shown[1]["id"])).lines
@@ -47,7 +48,7 @@ async def test_questions_that_are_asked_at_once_are_shown_as_text(cli: Cli, make
         *(QuestionSpec(key=key, text=f"Which {key}?", freeform=True) for key in keys)
     )
     output = (await cli("events", work.name)).out
-    assert "text=Which color?  others=Which size? · Which shape?" in output
+    assert f"{work.name}/1: Which color? · Which size?, Which shape?" in output
 
 
 async def test_a_cursor_reads_all_events_without_a_gap(
@@ -289,4 +290,4 @@ async def test_followed_events_are_filtered_and_limited(
     numbers = [await make.failed() for _ in range(3)]
     assert feed.end() == 0
     assert [f"D-{number} " in feed.plain for number in numbers] == [True, True, False], feed.plain
-    assert "job_created" not in feed.plain
+    assert "submitted the job" not in feed.plain

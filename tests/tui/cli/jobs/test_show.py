@@ -197,7 +197,7 @@ async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
     assert "and the tests" in result.out.partition("Joined requests")[2]
     (joined,) = (await cli("show", "D-1", "--json")).json["joined_requests"]
     assert (joined["text"], joined["requester"]) == ("and the tests", "root")
-    assert "request_joined" in (await cli("events", "D-1")).out
+    assert "asked for the same work" in (await cli("events", "D-1")).out
 
 
 async def test_an_open_question_shows_its_choices_and_each_run_its_usage(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 
 import pytest
@@ -34,6 +35,42 @@ async def test_an_unsuccessful_end_has_its_exit_code(
     done = await cli("wait", number)
     done.refused(code, f"D-{number} ", message)
     assert done.out == f"D-{number} {status.replace('_', ' ')}\n"
+
+
+async def test_several_jobs_are_waited_for(cli: Cli, make: Factory, rt: Runtime) -> None:
+    works = [await make.running(tags=("nightly",), type="noop") for _ in range(2)]
+    first, second = works
+    for selected in (
+        [first.name, second.name],
+        [f"{first.name}..{second.name}", str(first.number)],
+        ["--tag", "nightly"],
+        ["--mine", "--type", "noop"],
+    ):
+        done = await cli("wait", *selected, "--timeout", "0.05s")
+        done.refused(1, " is still running after", "; 1 more job did not complete")
+    async with background(cli("wait", first.name, second.name)) as waiting:
+        await rt.settlement.outcome(second, Done())
+        await rt.settlement.failure(first, Failure("no such thing", declared="PERMANENT"))
+        done = await waiting
+    assert done.out.splitlines() == [f"{second.name} completed", f"{first.name} failed"]
+    done.refused(1, f"{first.name} failed: no such thing")
+    listed = await cli("wait", f"{first.name}..{second.name}", "--json")
+    assert listed.code == 1
+    assert [job["status"] for job in json.loads(listed.out)] == ["failed", "completed"]
+    assert (await cli("wait", second.name, second.name)).code == 0
+    nothing = await cli("wait", "--tag", "nightly")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert "no unfinished jobs match" in nothing.err
+    (await cli("wait")).refused(2, "name jobs, or filter them")
+    (await cli("wait", first.name, "--tag", "nightly")).refused(2, "name jobs, or filter them")
+
+
+async def test_a_group_is_waited_for(cli: Cli, make: Factory) -> None:
+    group = {"name": "release", "kind": "parallel"}
+    numbers = [await make.completed(group=group) for _ in range(2)]
+    done = await cli("wait", "--group", "release")
+    assert done.out.splitlines() == [f"D-{number} completed" for number in numbers]
+    (await cli("wait", "--group", "relase")).refused(3, "there is no group 'relase'")
 
 
 async def test_wait_ends_at_the_completion(cli: Cli, make: Factory, rt: Runtime) -> None:

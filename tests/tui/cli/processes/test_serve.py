@@ -199,7 +199,7 @@ async def test_the_help_of_bots_and_targets_is_that_of_the_installed_channels(cl
     shown = (await cli("bots", "--help")).out.partition("Channels:")[2]
     rows = [row.split()[0] for row in shown.partition("Examples:")[0].splitlines() if row.strip()]
     assert rows == [channel.table for channel in channels if channel.bot is not None]
-    assert "mail    E-mail bot (docs/mail.md)" in shown
+    assert "mail    E-mail bot (draftsman help --page mail)" in shown
     for command in ("submit", "ask"):
         help = " ".join((await cli(command, "--help")).out.split())
         assert target_forms() in help, command

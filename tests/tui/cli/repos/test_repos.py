@@ -135,7 +135,8 @@ async def test_a_tree_without_validators_keeps_those_of_the_configuration(
     with cli.config.open("a") as file:
         file.write('\n[profiles."notes"]\nvalidation_commands = []\n')
     message = (
-        'no validation commands, and none in [profiles."notes"] of the configuration; see docs'
+        'no validation commands, and none in [profiles."notes"] of the configuration;'
+        " see: draftsman help --page repos#profiles"
     )
     assert message in (await cli("repos", "check", "notes")).err
 

@@ -127,7 +127,7 @@ async def test_a_method_that_slack_refused_is_a_warning(cli: Cli, rt: Runtime) -
     assert check["status"] == "warn"
     assert check["text"].startswith("assistant.threads.setStatus is not used in C1 for ")
     assert refusal in check["text"]
-    assert check["hint"] == "messages are delivered without it; see docs/slack.md"
+    assert check["hint"] == "messages are delivered without it; see: draftsman help --page slack"
 
 
 async def test_a_place_that_is_not_used_for_a_while_is_a_warning(cli: Cli, rt: Runtime) -> None:
@@ -352,7 +352,7 @@ async def test_a_pooler_without_listen_url_is_reported(
     for name in ("migrations", "notifications"):
         assert checks_by_name[name]["status"] == "fail"
         assert "transaction pooler" in checks_by_name[name]["text"]
-    assert "docs/connections.md" in checks_by_name["notifications"]["hint"]
+    assert "--page connections" in checks_by_name["notifications"]["hint"]
 
 
 async def test_violated_invariants_are_shown_with_their_rows(

@@ -175,7 +175,9 @@ async def test_missing_or_invalid_credentials_are_reported_in_one_line(
     trello.revoke()
     for args in (("test", "Work"), ("add", board.url), ("webhook", "list")):
         error = (await board(*args)).refused(
-            1, "Trello rejected the bot's credentials: invalid token", "docs/trello.md"
+            1,
+            "Trello rejected the bot's credentials: invalid token",
+            "draftsman help --page trello",
         )
         assert trello.token not in error
     listed = await board("list")

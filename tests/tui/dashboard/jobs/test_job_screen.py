@@ -69,12 +69,10 @@ async def test_every_tab_shows_its_data(
     await rt.job_control.retry(number, owner, again=True)
     shown = {
         "1": (
-            "job_created",
-            "cli:root",
-            "needs_input",
-            "answer_refused",
-            "slack:",
-            "job_completed",
+            "submitted the job",
+            "waits for an answer",
+            "did not count",
+            "completed the job",
         ),
         "2": ("attached   shot.png", "Please tidy.", "depth", "\\u{1b}[31m"),
         "3": ("── run D-1.1, parked", "begin", "[bold]x[/bold] \\u{202e}evil", "half"),
@@ -280,17 +278,17 @@ async def test_new_events_are_shown_and_the_cursor_stays(
     work = await make.asked()
     async with open_dashboard(rt, owner) as seen:
         await seen.job(work.name, "1")
-        await seen.read("needs_input")
+        await seen.read("waits for an answer")
         await seen.press("up")
         here = screen(seen).selected_key
         await seen.see("timeline · f: follow")
         await make.answer(work.number, "red")
-        await seen.see("answer_received", "resumed", "waits  no live worker serves")
+        await seen.see("answered: red", "can go on", "waits  no live worker serves")
         assert screen(seen).selected_key == here
         await seen.press("f")
         await rt.job_control.cancel(work.number, owner, "enough")
-        await seen.see("job_canceled", "canceled by cli:root: enough")
-        assert "job_canceled" in next(line for line in seen.lines if "▸" in line)
+        await seen.see("root canceled the job: enough", "canceled by cli:root: enough")
+        assert "root canceled the job" in next(line for line in seen.lines if "▸" in line)
 
 
 async def test_job_screen_fits_80_by_24_and_handles_the_mouse(

@@ -103,7 +103,7 @@ async def test_events_are_filtered_by_kind(make: Factory, rt: Runtime, owner: Ac
     async with open_dashboard(rt, owner, size=(140, 30)) as seen:
         await seen.command("events kind:needs_input,job_claimed")
         await seen.until(lambda: len(seen.keys) == 2)
-        await seen.see("needs input", "job claimed")
+        await seen.see("waits for an answer", "claimed the job")
         await seen.command("events status:waiting")
         await seen.until(lambda: len(seen.keys) == 1)
         assert "needs_input" in seen.app.main.completions["kind"]

@@ -57,7 +57,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "runs": (f"D-{dead}.1", "failed", f"D-{asked.number}.1", "parked"),
         "deliveries": (f"D-{dead}", "log", "pending"),
         "workers": (str(worker)[-8:], "far", "alive"),
-        "events": ("job created", "needs input", "cli:root"),
+        "events": ("root submitted the job", "waits for an answer"),
         "repos": ("acme/pay", "https://git.example/acme/pay"),
         "queues": ("default", "open"),
         "boards": ("Plans", "polling"),

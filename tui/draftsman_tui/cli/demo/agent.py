@@ -12,7 +12,9 @@ from typing import Any, Final
 
 from draftsman.errors import Failure, SchemaOutdated, UsageError
 from draftsman.settings import Settings
+from draftsman.text import text_digest
 from draftsman_tui.cli.demo.scripted_model import ScriptedModel, Turn, scripted_model
+from draftsman_tui.terminal.extras import source_folder
 
 REQUEST: Final = "Remove the unused import of inventory/report.py"
 COMMAND: Final = "sed -i '/^import textwrap$/d' inventory/report.py"
@@ -141,15 +143,24 @@ def _problem(settings: Settings, name: str) -> str | None:
     return check.problem and "; ".join(filter(None, (check.problem, check.hint)))
 
 
+def _own_folder() -> Path:
+    """Return the folder of the demo's data, in `DRAFTSMAN_DATA_DIR` or for this checkout."""
+    from draftsman.basic_settings import default_data_dir, expand_user
+
+    if chosen := os.environ.get("DRAFTSMAN_DATA_DIR"):
+        return Path(expand_user(chosen)).absolute() / "demo"
+    folder = default_data_dir()
+    source = source_folder()
+    checkout = "" if source is None else f"-{text_digest(str(source))[:8]}"
+    return folder.with_name(f"{folder.name}-demo{checkout}")
+
+
 def own_configuration() -> Path:
     """Return a configuration with data of its own, and remove variables of the user's."""
-    from draftsman.basic_settings import default_data_dir
-
+    folder = _own_folder()
     for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
         del os.environ[name]
     os.environ.pop("DATABASE_URL", None)
-    folder = default_data_dir()
-    folder = folder.with_name(f"{folder.name}-demo")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         config = folder / "draftsman.toml"

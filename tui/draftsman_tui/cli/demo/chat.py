@@ -21,6 +21,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.demo.steps import Steps
 from draftsman_tui.cli.processes.process_setup import child
+from draftsman_tui.common.sections import reader_at
 from draftsman_tui.terminal.browser import open_url
 from draftsman_tui.terminal.own_command import start_process, stop_process
 
@@ -133,23 +134,32 @@ async def demonstrate_chat(
             steps.info("page", chat.page, "bold")
             hint = "opened in the browser" if opened else "open it in a browser"
             steps.info("", f"{hint}; nothing leaves this machine; Ctrl-C ends the demo")
-            await _follow(runtime, runtime.read_model.follow(None, after=cursor), steps, up)
+            await _follow(runtime, cursor, steps, up)
 
 
 async def _follow(
-    runtime: Runtime, events: AsyncIterator[Event], steps: Steps, up: RunningDraftsman
+    runtime: Runtime, cursor: tuple[int, int, int], steps: Steps, up: RunningDraftsman
 ) -> None:
     """Print the steps of all jobs; cancel those that are not finished at the end."""
     unfinished: set[int] = set()
+
+    def note(event: Event) -> None:
+        if event.to_status in TERMINAL:
+            unfinished.discard(event.job)
+        elif event.to_status is not None:
+            unfinished.add(event.job)
+
+    events = runtime.read_model.follow(None, after=cursor)
+    reader = reader_at(policy=runtime.policy)
     try:
         while True:
             event = await up.outlives(anext(events))
-            steps.show(event, job_name(event.job))
-            if event.to_status is not None:
-                unfinished.add(event.job)
-            if event.to_status in TERMINAL:
-                unfinished.discard(event.job)
+            cursor = event.cursor
+            note(event)
+            steps.show(event, reader, job_name(event.job))
     finally:
+        for event in await runtime.read_model.events(cursor):
+            note(event)
         actor = await runtime.actor()
         for number in unfinished:
             await runtime.job_control.cancel(number, actor, "the demo ended", force=True)

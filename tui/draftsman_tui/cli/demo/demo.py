@@ -34,6 +34,7 @@ from draftsman_tui.cli.demo.agent import (
 )
 from draftsman_tui.cli.demo.steps import Steps
 from draftsman_tui.cli.prompts import prompt
+from draftsman_tui.common.sections import reader_at
 from draftsman_tui.terminal.extras import LOCAL_CHATS, of_channel, require
 from draftsman_tui.terminal.output import CommandOutput, line, styled
 from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND, start_process, stop_process
@@ -123,7 +124,7 @@ class Demo:
             number = await asyncio.shield(submitting)
             async with self._running_worker():
                 async for event in self._events(number):
-                    self.steps.show(event)
+                    self.steps.show(event, reader_at(policy=self._runtime.policy))
                     if event.to_status == "waiting_for_input":
                         await self._answer(number, answer)
                     elif kill and event.kind == KILL_AT and (event.run or 0) > 1:
@@ -343,7 +344,8 @@ async def demo(
     if app.config is None:
         app.config = own_configuration()
     if not app.json:
-        app.out.print(styled(f"draftsman {__version__} demo", "bold"))
+        own = f"  its own data: {app.config.parent}" if is_isolated else ""
+        app.out.print(line(styled(f"draftsman {__version__} demo", "bold"), styled(own, "dim")))
     async with shutdown_signals():
         try:
             with _agent_environment(app, agent, repo) as (name, env):

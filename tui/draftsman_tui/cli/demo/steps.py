@@ -3,73 +3,51 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from draftsman.formats.invisible import one_line
-from draftsman.value_format import network_text
+from draftsman.jobs.details.sections.event_sentences import event_sentence
+from draftsman.jobs.details.sections.section import plain
 from draftsman_tui.terminal.output import CommandOutput, line, styled
 
 if TYPE_CHECKING:
     from draftsman.events.event import Event
+    from draftsman.jobs.details.sections.section import Reader
 
 HIDDEN: Final = frozenset({
     "answer_received", "attachment_uploaded", "delivery_sent", "iteration_finished", "job_claimed",
 })  # fmt: skip
 
 
-def _validation(payload: dict[str, Any]) -> str:
-    outcome = "passed" if payload.get("passed") else "failed"
-    return f"{payload['name']} {outcome}: {payload.get('summary', '')}"
-
-
-def _sandbox(payload: dict[str, Any]) -> str:
-    network = network_text(payload.get("network"), "network open", "no network")
-    weaker = "; weaker than bwrap: see draftsman doctor"
-    warning = weaker if payload.get("mode") == "landlock" else ""
-    return f"{payload.get('mode')}, {network}{warning}"
-
-
-STEPS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
-    "job_created": ("queued", "cyan", lambda _: "waiting for a worker"),
-    "job_started": ("run", "cyan", lambda _: "started"),
-    "repo_resolved": ("clone", "cyan", lambda payload: f"at {payload['base_sha'][:12]}"),
-    "sandbox_applied": ("sandbox", "cyan", _sandbox),
-    "iteration_started": (
-        "agent",
-        "cyan",
-        lambda payload: f"{payload['agent']}, iteration {payload['iteration']}",
-    ),
-    "validation_ran": ("validate", "cyan", _validation),
-    "agent.validation_ran": ("validate", "cyan", _validation),
-    "agent.command_executed": (
-        "fix",
-        "cyan",
-        lambda payload: f"{payload['name']}: {payload.get('summary', '')}",
-    ),
-    "agent.permission": ("decision", "green", lambda payload: str(payload.get("decision"))),
-    "needs_input": ("parked", "yellow", lambda _: "waiting for an answer"),
-    "needs_approval": ("approval", "yellow", lambda _: "waiting for an approval"),
-    "answer_refused": ("refused", "red", lambda payload: str(payload.get("reason"))),
-    "job_resumed": ("resumed", "green", lambda payload: f"by {', '.join(payload.get('by', ()))}"),
-    "job_released": ("rescued", "green", lambda _: "continues from its last checkpoint"),
-    "branch_published": (
-        "branch",
-        "green",
-        lambda payload: f"{payload['branch']} at {payload['commit'][:12]}",
-    ),
-    "job_completed": ("completed", "bold green", lambda _: ""),
+STEPS: Final[dict[str, tuple[str, str]]] = {
+    "job_created": ("queued", "cyan"),
+    "job_started": ("run", "cyan"),
+    "repo_resolved": ("clone", "cyan"),
+    "sandbox_applied": ("sandbox", "cyan"),
+    "iteration_started": ("agent", "cyan"),
+    "validation_ran": ("validate", "cyan"),
+    "agent.validation_ran": ("validate", "cyan"),
+    "agent.command_executed": ("fix", "cyan"),
+    "agent.permission": ("decision", "green"),
+    "needs_input": ("parked", "yellow"),
+    "needs_approval": ("approval", "yellow"),
+    "answer_refused": ("refused", "red"),
+    "job_resumed": ("resumed", "green"),
+    "job_released": ("rescued", "green"),
+    "branch_published": ("branch", "green"),
+    "job_completed": ("completed", "bold green"),
 }
-"""Label, style and text of each event kind that is a step of the demo."""
+"""Label and style of each event kind that is a step of the demo."""
 
 
-def step(event: Event) -> tuple[str, str, str]:
-    """Return label, text and style of an event."""
-    if event.kind in STEPS:
-        label, style, text = STEPS[event.kind]
-        return label, text(event.payload), style
-    detail = event.payload.get("error") or event.payload.get("reason") or ""
-    return event.kind.removeprefix("job_")[:10], one_line(str(detail)), "red"
+def step(event: Event, reader: Reader) -> tuple[str, str, str]:
+    """Return label, sentence and style of an event."""
+    failed = (event.kind.removeprefix("job_")[:10], "red")
+    label, style = STEPS.get(event.kind, failed)
+    text = one_line(plain(event_sentence(event, reader)))
+    if event.payload.get("mode") == "landlock":
+        text += "; weaker than bwrap: see draftsman doctor"
+    return label, text, style
 
 
 class Steps:
@@ -93,10 +71,10 @@ class Steps:
         seconds = f"{self._shown:6.1f} s  "
         self._out.print(line(styled(seconds, "dim"), styled(f"{label:<10}", style), text))
 
-    def show(self, event: Event, job: str = "") -> None:
+    def show(self, event: Event, reader: Reader, job: str = "") -> None:
         """Print an event, if it is a step of the demo, with the name of its job."""
         if self._out.json:
             self._out.item(event)
         elif event.kind not in HIDDEN:
-            label, text, style = step(event)
+            label, text, style = step(event, reader)
             self.info(label, f"{job}  {text}" if job else text, style, event.created_at.timestamp())

@@ -21,7 +21,8 @@ from draftsman.jobs.event_kinds import AGENT_KIND, COMMON_KINDS, EVENTS
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.app import App, ListGroup, command, command_group, number_of
 from draftsman_tui.cli.perform import perform
-from draftsman_tui.common.events import event_text
+from draftsman_tui.common.events import event_details, event_text
+from draftsman_tui.common.sections import reader_at
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def _cursor(text: str) -> Cursor:
 )
 @click.argument("job", type=params.JOB_OF, required=False)
 @click.option("--job", "of_job", type=params.JOB_OF, help="Events of this job; the same as JOB.")
+@click.option("--details", is_flag=True, help="Show the kind, the actor and all values of each.")
 @click.option("-f", "--follow", is_flag=True, help="Stream new events; with a job, until it ends.")
 @click.option("--kind", type=KINDS_PARAM, multiple=True, help="Filter by kind, e.g. job_failed.")
 @click.option(
@@ -158,6 +160,7 @@ async def events(
     app: App,
     job: JobRef | None,
     of_job: JobRef | None,
+    details: bool,
     follow: bool,
     kind: tuple[tuple[str, ...], ...],
     since: float | None,
@@ -198,14 +201,20 @@ async def events(
                     if not _matches(event, kinds, oldest):
                         continue
                     count += 1
-                    if app.json:
-                        app.out.item(as_data(event) | {"cursor": ".".join(map(str, event.cursor))})
-                    else:
-                        app.out.print(event_text(event, name=job is None), cut=True)
+                    _print(app, rt, event, names_job=job is None, details=details)
                     if count == limit:
                         break
         if not count:
             app.out.info(_no_events(narrowed=bool(kinds or since), after=after))
+
+
+def _print(app: App, rt: Runtime, event: Event, *, names_job: bool, details: bool) -> None:
+    if app.json:
+        app.out.item(as_data(event) | {"cursor": ".".join(map(str, event.cursor))})
+        return
+    app.out.print(event_text(event, reader_at(policy=rt.policy), name=names_job), cut=True)
+    if details:
+        app.out.print(*event_details(event))
 
 
 def _matches(event: Event, kinds: frozenset[str], oldest: datetime | None) -> bool:

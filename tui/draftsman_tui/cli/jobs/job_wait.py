@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from draftsman.agent_runs.changes.shown_diff import diffstat
 from draftsman.deliveries import result_text
-from draftsman.errors import AnswerTimeout, DraftsmanError
+from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
@@ -20,10 +21,11 @@ from draftsman.jobs.details.sections.runs import result_parts
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.jobs.jobs import MAX_JOBS
 from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.common.events import event_text
 from draftsman_tui.common.jobs import pause_text, status_text
-from draftsman_tui.common.sections import part_lines
+from draftsman_tui.common.sections import part_lines, reader_at
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
@@ -36,24 +38,84 @@ if TYPE_CHECKING:
     from draftsman_tui.cli.questions.answers import QuestionPrompter
 
 
-@command("wait", section="Jobs", examples=("draftsman wait D-142 --timeout 10m && echo completed",))
-@click.argument("job", type=params.JOB_OF)
+@command(
+    "wait",
+    section="Jobs",
+    examples=(
+        "draftsman wait D-142 --timeout 10m && echo completed",
+        "draftsman wait D-7 D-10..D-20",
+        "draftsman wait --group release",
+        "draftsman wait --tag nightly --mine",
+    ),
+)
+@params.jobs_argument()
+@click.option("--group", type=params.TEXT, help="Wait for the jobs of a group.")
+@click.option("--type", type=params.TEXT, help="Wait for the unfinished jobs of this type.")
+@click.option("--tag", "tags", type=params.TEXT, multiple=True, help="Those with this tag.")
+@click.option("--mine", is_flag=True, help="Those that you submitted.")
 @click.option("--timeout", type=params.DURATION, help="Stop waiting after this time, e.g. 10m.")
-async def wait(app: App, job: JobRef, timeout: float | None) -> None:
-    """Wait for a job to finish.
+async def wait(
+    app: App, jobs: tuple[JobRef, ...], timeout: float | None, mine: bool, **filters: Any
+) -> None:
+    """Wait for jobs to finish.
 
-    On a terminal, its questions are asked here: the answer is read from the terminal, and an empty
-    line leaves the question open for others.
+    On a terminal, the questions of a single job are asked here: the answer is read from the
+    terminal, and an empty line leaves the question open for others. Filters select the jobs that
+    are unfinished now, at most a thousand; --group those that ended, too.
 
-    Exits with 0 if the job completed, 1 if it ended in any other status or is still active after
-    the timeout, and 5 if a question was not answered in time.
+    Exits with 0 if all completed, else with the code of the first that did not: 1 if it ended in
+    any other status or is still active after the timeout, and 5 if a question was not answered in
+    time. With several jobs, --json prints a list.
     """
+    given = {name: value for name, value in filters.items() if value}
+    if bool(jobs) == bool(given or mine):
+        raise UsageError("name jobs, or filter them by --group, --type, --tag or --mine")
     async with app.runtime() as rt:
-        number = await number_of(rt, job)
-        with left_by_interrupt(app, number):
-            await print_missing_worker(app, rt, number)
-            await until_end(app, rt, number, timeout)
-        await conclude(app, rt, number, timeout)
+        if jobs:
+            numbers = [await number_of(rt, job) for job in jobs]
+        else:
+            numbers = await _matching(rt, mine=mine, **given)
+        if len(jobs) != 1:
+            await _wait_for_all(app, rt, numbers, timeout)
+            return
+        with left_by_interrupt(app, numbers[0]):
+            await print_missing_worker(app, rt, numbers[0])
+            await until_end(app, rt, numbers[0], timeout)
+        await conclude(app, rt, numbers[0], timeout)
+
+
+async def _matching(rt: Runtime, *, mine: bool, **filters: Any) -> list[int]:
+    """Return the jobs of a group, or else the unfinished jobs that match, oldest first."""
+    if "group" not in filters:
+        filters["statuses"] = [status for status in Status if status not in TERMINAL]
+    invoker = (await rt.actor()).voter if mine else None
+    found = await rt.read_model.jobs(invoker=invoker, limit=MAX_JOBS, **filters)
+    return [job.number for job in reversed(found)]
+
+
+async def _wait_for_all(
+    app: App, rt: Runtime, numbers: Sequence[int], timeout: float | None
+) -> None:
+    """Wait for all jobs, and print each when it ends; raises the error of the first that failed."""
+    if not numbers:
+        app.out.info("no unfinished jobs match; to list all jobs: draftsman jobs")
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout):
+            async for number in rt.read_model.ends(numbers):
+                if not app.json:
+                    job = await rt.read_model.job(number)
+                    app.out.print(line(f"{job.name} ", status_text(job.status, job.error_class)))
+    found = [await rt.read_model.job(number) for number in dict.fromkeys(numbers)]
+    if app.json:
+        app.out.document([as_data(job) for job in found])
+    errors = [
+        await _wait_error(rt, job, timeout) for job in found if job.status is not Status.COMPLETED
+    ]
+    if len(errors) > 1:
+        more = counted(len(errors) - 1, "more job")
+        raise type(errors[0])(f"{errors[0]}; {more} did not complete")
+    if errors:
+        raise errors[0]
 
 
 async def until_end(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
@@ -137,7 +199,7 @@ async def narrate(
             async for event in rt.read_model.follow(number):
                 if printer is not None and app.out.on_screen:
                     printer.end()
-                app.out.print_stderr(event_text(event), cut=True)
+                app.out.print_stderr(event_text(event, reader_at(policy=rt.policy)), cut=True)
                 if event.kind == "job_paused":
                     await print_pause(app, rt, number)
                 if event.to_status == Status.RETRYING:

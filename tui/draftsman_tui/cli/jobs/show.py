@@ -78,7 +78,8 @@ async def show(app: App, job: tuple[JobRef, int | None], tree: bool) -> None:
         if app.json:
             app.out.document(_data(details))
             return
-        reader = Reader(details.at, responders(details, rt.policy, owner_name(rt)))
+        asked = responders(details, rt.policy, owner_name(rt))
+        reader = Reader(details.at, asked, name_of=rt.policy.name_of)
         if details.open_questions:
             await rt.figures.record_views(details.open_questions, await rt.actor())
     lines = list(job_lines(details, reader, first))

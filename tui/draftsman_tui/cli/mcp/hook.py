@@ -77,7 +77,7 @@ async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, 
     Exits with 2, which blocks the call, if the request cannot be read.
     """
     if run_socket.path():
-        raise UsageError("hook works outside a run only; see docs/coding-agents.md")
+        raise UsageError("hook works outside a run only; see: draftsman help --page coding-agents")
     call = _read_call()
     try:
         decision, reason = await _decide(app, call, wait, list(notify))

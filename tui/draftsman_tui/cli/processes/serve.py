@@ -166,7 +166,7 @@ async def web(app: App, listen: str | None, url: str | None, parent: int | None)
 
     The pages are made for phones and for large screens, and work without scripts. People sign in
     with a link of `draftsman link --web`, or as [web] configures. Browsers on other machines need
-    https, so a reverse proxy: see docs/web.md. On SIGTERM, SIGINT or SIGHUP, requests in progress
+    https, so a reverse proxy. On SIGTERM, SIGINT or SIGHUP, requests in progress
     are finished. With --json, the URL is printed as JSON.
     """
     set_up_log(app)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from draftsman.forges.forge import Forge
     from draftsman.settings import Settings
 
-RIGHTS = "docs/forges.md lists the rights of a token"
+RIGHTS = "rights of a token: draftsman help --page forges#tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,10 @@ async def check_access(settings: Settings, source: str) -> ForgeAccess | None:
         return ForgeAccess(name, "warn", text, RIGHTS)
     if misses_webhook:
         text = f"{path}: no active webhook to {settings.forges[name].webhook_url}"
-        hint = "add it on the forge, with content type JSON and webhook_secret (docs/follow-ups.md)"
+        hint = (
+            "add it on the forge, with content type JSON and webhook_secret"
+            " (draftsman help --page follow-ups#webhooks)"
+        )
         return ForgeAccess(name, "warn", text, hint)
     return ForgeAccess(name, "ok", f"{path}: {account.name}")
 

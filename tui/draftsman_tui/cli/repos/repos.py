@@ -55,7 +55,10 @@ def without_validators(app: App, location: RepoLocation, profile: RepoProfile) -
     key = f'[profiles."{name}"]' if name else "[profile]"
     commands = configured.validation_commands
     if not commands:
-        return f"no validation commands, and none in {key} of the configuration; see docs/repos.md"
+        return (
+            f"no validation commands, and none in {key} of the configuration;"
+            " see: draftsman help --page repos#profiles"
+        )
     names = ", ".join(command.name for command in commands)
     return f"no validation commands; agents use those in {key} of the configuration: {names}"
 

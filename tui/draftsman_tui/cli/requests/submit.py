@@ -41,7 +41,7 @@ MAX_LISTED: Final = 100
 ONLY_TIDY: Final = (
     "tidy, the only agent, ignores instructions: it runs the validation and fix commands of the"
     " repository; for an agent that follows them, add a table such as [agents.claude] to the"
-    " configuration (docs/coding-agents.md)"
+    " configuration (draftsman help --page coding-agents)"
 )
 
 

@@ -151,11 +151,14 @@ async def _rights(rt: Runtime) -> Sequence[Finding]:
         return []
     if health.kind == "owner":
         text = f"{health.role} owns the schema, so only the programs enforce rights"
-        then = "use a separate role for each process; see docs/security.md"
+        then = "use a separate role for each process; see: draftsman help --page security"
         return [Finding("rights", "ok", text, then)]
     if health.kind == "none":
         text = f"{health.role} is not a member of draftsman_worker, _bot, _person or _reader"
-        then = "ask a DBA to grant membership in the appropriate role; see docs/security.md"
+        then = (
+            "ask a DBA to grant membership in the appropriate role;"
+            " see: draftsman help --page security#roles"
+        )
         return [Finding("rights", "fail", text, then)]
     return [Finding("rights", "ok", f"enforced by the database: {health.role} is a {health.kind}")]
 
@@ -202,7 +205,10 @@ async def _session_settings(rt: Runtime) -> Sequence[Finding]:
     if not (foreign := await rt.read_model.foreign_settings()):
         return []
     text = f"defined for the database or the role: {', '.join(foreign)}"
-    then = "unless intended, ALTER ROLE … RESET or ALTER DATABASE … RESET; see docs/connections.md"
+    then = (
+        "unless intended, ALTER ROLE … RESET or ALTER DATABASE … RESET;"
+        " see: draftsman help --page connections#settings-of-sessions"
+    )
     return [Finding("settings", "warn", text, then)]
 
 
@@ -218,7 +224,7 @@ async def _listen(rt: Runtime) -> Sequence[Finding]:
     name = "listen_url" if rt.settings.listen_url else "database_url"
     if rt.db.behind_pooler and name == "database_url":
         text = "database_url leads to a transaction pooler, so no worker and no bot can start"
-        then = "set listen_url to the server itself; see docs/connections.md"
+        then = "set listen_url to the server itself; see: draftsman help --page connections"
         return [Finding("notifications", "fail", text, then)]
     try:
         received = await rt.read_model.receives_notifications()

@@ -61,7 +61,7 @@ async def refused_methods(rt: Runtime) -> Sequence[Finding]:
         plugin = registry.find(channel)
         then = "messages are delivered without it"
         if plugin is not None and plugin.docs:
-            then += f"; see {plugin.docs}"
+            then += f"; see: {plugin.docs}"
         findings.append(Finding(channel, "warn", text, then))
     return findings
 
@@ -112,7 +112,7 @@ async def commits(settings: GitSettings, table: str = "[git]") -> Finding:
     try:
         await check_signing(identity)
     except Failure as error:
-        return Finding("commits", "fail", str(error), "see docs/commits.md")
+        return Finding("commits", "fail", str(error), "see: draftsman help --page commits")
     return Finding("commits", "ok", f"{text}, signed with {settings.signing_key}")
 
 
@@ -158,7 +158,9 @@ def programs(settings: Settings) -> Iterator[Finding]:
     try:
         mode = mode_detection.choose_mode(settings.sandbox)
     except Failure as error:
-        yield Finding("sandbox", "fail", f"runs cannot start: {error}", "see docs/sandbox.md")
+        yield Finding(
+            "sandbox", "fail", f"runs cannot start: {error}", "see: draftsman help --page sandbox"
+        )
     else:
         yield _sandbox(settings, mode)
     yield _kinds(settings, mode)
@@ -207,7 +209,8 @@ def default_agent(settings: Settings) -> Iterator[Finding]:
     if settings.only_tidies:
         text = "tidy, the only agent, ignores instructions: it runs validation and fix commands"
         then = (
-            "for one that follows them, add [agents.claude] or another; see docs/coding-agents.md"
+            "for one that follows them, add [agents.claude] or another;"
+            " see: draftsman help --page coding-agents#enable-an-agent"
         )
         yield Finding("default agent", "ok", text, then)
     elif settings.default_agent is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from draftsman.entities.events import JOB_EVENTS
+from draftsman.entities.events import JOB_EVENTS, named
 from draftsman.events.event import Event
 from draftsman.ids import actor_name, job_name
-from draftsman.jobs.details.sections.events import detail_text
+from draftsman.jobs.details.sections.event_sentences import event_sentence
+from draftsman.jobs.details.sections.section import Reader, plain
 from draftsman.jobs.event_kinds import EVENTS
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
@@ -35,13 +36,14 @@ class EventsResource(Resource[Event]):
     async def read(self, rt: Runtime, query: Query) -> Rows[Event]:
         if query.jobs is not None:
             newest = [
-                event
+                named(event, rt.policy)
                 for job in query.jobs
                 for event in await rt.read_model.latest_job_events(job, limit=MAX_ROWS)
             ]
             return Rows(sorted(newest, key=lambda event: event.cursor, reverse=True)[:MAX_ROWS])
         events = await rt.read_model.latest_events(query.before, query.limit)
-        return page(events, query.limit, lambda event: event.cursor)
+        named_events = [named(event, rt.policy) for event in events]
+        return page(named_events, query.limit, lambda event: event.cursor)
 
     def key(self, row: Event) -> str:
         return f"{job_name(row.job)}#{row.id}"
@@ -50,7 +52,8 @@ class EventsResource(Resource[Event]):
         return "timeline", self.key(row)
 
     def filter_fields(self, row: Event) -> FilterFields:
-        text = f"{job_name(row.job)} {row.kind} {row.actor} {detail_text(row)}"
+        sentence = plain(event_sentence(row, Reader(row.created_at)))
+        text = f"{job_name(row.job)} {row.kind} {row.actor} {sentence}"
         return FilterFields(
             text,
             row.to_status or "",

@@ -94,13 +94,8 @@ def job_items(snapshot: JobSnapshot | None, now: datetime, width: int) -> list[I
     request = list(lines(bounded(text, job), width)) if text else []
     items += section("request", "Request", request[:REQUEST_ROWS])
     events = [row for item in timeline(snapshot, width, now)[-EVENTS:] for row in item.rows]
-    return [*items, *section("events", "Newest events", [_shortened(row) for row in events])]
+    return [*items, *section("events", "Newest events", events)]
 
 
 def _wrapped(row: Row, width: int) -> Iterator[Row]:
     yield from wrap_row(row, width, HANG) if row else ()
-
-
-def _shortened(row: Row) -> Row:
-    """Return the time, the kind and the new status of an event, without its details."""
-    return row[:3]

@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from draftsman.deliveries.documents.document import Document
+from draftsman.events.event import Event
 from draftsman.formats import times
+from draftsman.ids import account_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import Meaning, display_of
 
@@ -54,6 +56,8 @@ class Entry:
     name: str
     """Its name, unique in the details; it ends with that of the job to open. "": it has none."""
     lines: tuple[Line, ...]
+    event: Event | None = None
+    """The event that it is: a page shows its details on request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ class Reader:
     """Who may answer each open question, by ordinal."""
     time_of_day: Callable[[datetime, datetime], str] = times.clock
     """Writes a time in the time zone of the reader, or as an age where that is unknown."""
+    name_of: Callable[[str], str] = account_name
+    """Names the person of an account."""
 
     def ago(self, when: datetime, meaning: Meaning | None = None) -> LineSpan:
         """Return the time since a moment."""

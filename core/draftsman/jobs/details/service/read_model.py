@@ -242,6 +242,18 @@ class ReadModel:
                 return status
         raise AssertionError("a job's statuses have no end before its own")
 
+    async def ends(self, numbers: Sequence[int]) -> AsyncIterator[int]:
+        """Yield each of these jobs once it ended."""
+        left = dict.fromkeys(numbers)
+        while left:
+            async with self._db.connection() as conn:
+                ended = await store.ended(conn, [*left])
+            for number in ended:
+                del left[number]
+                yield number
+            if left:
+                await asyncio.sleep(FOLLOW_INTERVAL)
+
     async def statuses(self, number: int) -> AsyncIterator[Status]:
         """Yield the status of a job on each change until it finishes; raises NotFound.
 

@@ -291,7 +291,7 @@ class RequestChecks:
         if repo and repo.startswith("/") and not Path(repo).is_dir():
             raise _repo_error(repo, "not_found", "directory not found; use a path or a URL")
         if repo and repo.startswith("/") and request.type == AGENT_TYPE:
-            _check_top(repo)
+            _check_repository(repo)
         if request.agent and request.type == AGENT_TYPE:
             check_agent(request.agent, self._settings)
         check_configured(request, self._settings)
@@ -398,27 +398,26 @@ class RequestChecks:
 
 
 def absolute_repo(repo: str) -> str:
-    """Make a path absolute; a URL or a name stays as it is."""
+    """Make a path absolute, and that of the repository's top; a URL or a name stays as it is."""
     if len(repo) > MAX_URL_LENGTH:
         shown = truncate(repo, MAX_SHOWN)
         raise _repo_error(shown, "too_long", f"must have at most {MAX_URL_LENGTH} characters")
     if is_repo_url(repo) and not repo.startswith(("/", "~", ".")) and not Path(repo).exists():
         return repo
     path = Path(repo).expanduser()
-    path = path.resolve() if path.is_dir() else path
+    if path.is_dir():
+        path = path.resolve()
+        path = repository_top(path) or path
     if not path.is_absolute() and repo.startswith("."):
         raise _repo_error(repo, "not_found", "directory not found; use a path, a URL or a name")
     return str(path)
 
 
-def _check_top(repo: str) -> None:
-    """Reject a folder that is not the top of a repository, before its job fails."""
-    top = repository_top(Path(repo))
-    if top is None:
-        text = "not in a git repository; use the top folder of one, or a URL"
+def _check_repository(repo: str) -> None:
+    """Reject a folder that is in no repository, before its job fails."""
+    if repository_top(Path(repo)) is None:
+        text = "not in a git repository; use a folder of one, or a URL"
         raise _repo_error(repo, "not_a_repository", text)
-    if top != Path(repo):
-        raise _repo_error(repo, "not_top", f"inside the repository {top}; use its top folder")
 
 
 def _repo_error(repo: str, rule: str, problem: str) -> RejectedField:

@@ -12,7 +12,14 @@ from draftsman.database.database import Database
 from draftsman.errors import DraftsmanError, Failure, NotOnThisWorker
 from draftsman.formats.truncation import truncate
 from draftsman.jobs.job import Status
-from draftsman.jobs.retries import ErrorClass, after_failure, classify, is_unexpected, layer
+from draftsman.jobs.retries import (
+    ErrorClass,
+    after_failure,
+    classify,
+    is_unexpected,
+    layer,
+    next_try,
+)
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus
@@ -72,7 +79,7 @@ class Settlement:
             retry=int(after.spend_retry),
             delay=after.delay or 0.0,
             exit_code=failure.program_exit,
-            detail=_origin(failure),
+            detail=_origin(failure) | next_try(after, job.retry_counts),
         )
         settled = await self._settle(job, ending)
         _report(job, ending, settled, unexpected=unexpected)
@@ -158,9 +165,9 @@ def stored_error(error: str) -> str:
     return truncate(clean(redact(error[:MAX_ERROR_READ])), ERROR_LIMIT)
 
 
-def _origin(failure: Failure) -> dict[str, str] | None:
+def _origin(failure: Failure) -> dict[str, Any]:
     if failure.code is None:
-        return None
+        return {}
     return {
         "origin": clean(redact(failure.origin[:MAX_ERROR_READ]))[:200],
         "code": clean(redact(failure.code[:MAX_ERROR_READ]))[:200],

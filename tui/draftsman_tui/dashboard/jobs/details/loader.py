@@ -129,6 +129,7 @@ class JobLoader:
             details=details,
             at=now,
             responders=responders(details, rt.policy, owner_name(rt)),
+            name_of=rt.policy.name_of,
         )
 
     async def _read_changes(self, rt: Runtime, snapshot: JobSnapshot, now: datetime) -> JobSnapshot:

@@ -19,7 +19,6 @@ from draftsman.jobs.details.sections.section import (
     JobSection,
     Line,
     LineSpan,
-    Reader,
     SectionPart,
     SectionText,
 )
@@ -63,7 +62,7 @@ def section_items(
     and without `wraps` a line is a row.
     """
     items: list[Item] = []
-    for section in sections(snapshot.details, Reader(now, snapshot.responders), names):
+    for section in sections(snapshot.details, snapshot.reader(now), names):
         lead = INDENT if titled and section.title else ""
         labels = [len(part.label) for part in section.parts if isinstance(part, Fact)]
         layout = SectionLayout(snapshot.job, width, lead, max(labels, default=0), wraps)

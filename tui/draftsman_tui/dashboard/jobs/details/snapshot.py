@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from draftsman.ids import account_name
 from draftsman.jobs.details.job_details import JobDetails
+from draftsman.jobs.details.sections.section import Reader
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import Job
 from draftsman.questions.question import Question, QuestionStatus
@@ -32,12 +34,18 @@ class JobSnapshot:
     """Time of the load, by the database's clock."""
     responders: Mapping[int, str] = field(default_factory=dict)
     """Formatted responders of the open questions, by ordinal."""
+    name_of: Callable[[str], str] = account_name
+    """Names the person of an account."""
     log: LogView | None = None
     doing: str = ""
     """Plan and newest activity of the agent that runs now."""
     patch: JobPatch | None = None
     logs_kept: int | None = None
     """Months to keep the log after the job finishes; None: forever."""
+
+    def reader(self, now: datetime) -> Reader:
+        """Return the reader of its sections."""
+        return Reader(now, self.responders, name_of=self.name_of)
 
     @property
     def job(self) -> Job:

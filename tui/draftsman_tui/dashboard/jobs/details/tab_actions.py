@@ -9,8 +9,11 @@ from typing import Any, Final
 from draftsman.deliveries.question_text import closed_text, visible_context
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.json_data import as_data
-from draftsman.ids import actor_name, job_name
+from draftsman.ids import job_name
+from draftsman.jobs.details.sections.event_sentences import event_sentence
+from draftsman.jobs.details.sections.events import detail_lines
 from draftsman.jobs.details.sections.related import GROUP
+from draftsman.jobs.details.sections.section import plain
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
@@ -123,9 +126,8 @@ async def open_item(screen: JobScreen) -> None:
             _show_text(screen, closed_text(question), f"{question.text}\n\n{context}")
         case "timeline":
             event = next(event for event in snapshot.details.events if key.endswith(f"#{event.id}"))
-            _show_text(
-                screen, f"{event.kind}, by {actor_name(event.actor)}", format_fields(event.payload)
-            )
+            sentence = plain(event_sentence(event, snapshot.reader(snapshot.at)))
+            _show_text(screen, sentence, "\n".join(detail_lines(event)))
         case "deliveries":
             delivery = next(
                 delivery for delivery in snapshot.details.deliveries if str(delivery.seq) == key

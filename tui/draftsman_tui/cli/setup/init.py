@@ -1,0 +1,241 @@
+"""The `init` command: a configuration from a few questions, checked, and the first job."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import re
+import shlex
+import shutil
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from draftsman.basic_settings import config_path, read_url, user_config_path
+from draftsman.errors import ConfigError, DraftsmanError, Refused, UsageError
+from draftsman_tui.cli import prompts
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.processes.process_setup import child
+from draftsman_tui.cli.setup.init_answers import SECRETS, Answers, NewPerson, as_file, has_password
+
+NOTHING: Final = "-"
+"""The answer that skips a step."""
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+ACCOUNTS: Final = {
+    "slack": ("Slack member ID (profile, ⋮, Copy member ID)", re.compile(r"[UW][A-Z0-9]{1,30}")),
+    "trello": ("Trello member id (draftsman link also stores it)", re.compile(r"[0-9a-f]{24}")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Asks questions on the terminal, or takes the default of each."""
+
+    app: App
+    asks: bool
+
+    def text(self, question: str, default: str, check: Callable[[str], str] = str) -> str | None:
+        """Return an answer that passes a check; None if the step is skipped."""
+        if not self.asks:
+            return None if default == NOTHING else check(default)
+        while True:
+            answer = prompts.prompt(question, default=default).strip()
+            if answer == NOTHING:
+                return None
+            try:
+                return check(answer)
+            except (ValueError, DraftsmanError) as error:
+                self.app.out.info(str(error))
+
+    def yes(self, question: str, *, default: bool) -> bool:
+        """Return whether the answer is yes."""
+        return prompts.is_confirmed(question, default=default) if self.asks else default
+
+
+@command(
+    "init",
+    section="Setup",
+    examples=(
+        "draftsman init",
+        "draftsman init --yes",
+        "draftsman --config team.toml init",
+    ),
+)
+@click.option("-y", "--yes", is_flag=True, help="Take the default of each question.")
+async def init(app: App, yes: bool) -> None:
+    """Write a configuration from a few questions, check it, and submit the first job.
+
+    Asks for the database, the agents that are installed, Slack, Trello, people and a repository;
+    `-` skips a step. Secrets stay where they are: the file gets the names of their variables or
+    files. An existing file is overwritten only after a question.
+    """
+    if app.json:
+        raise UsageError("init has no --json; to read the configuration: draftsman config --json")
+    if not yes and not app.out.interactive:
+        raise UsageError("init asks questions; in a script use --yes, which takes the defaults")
+    asker = Asker(app, not yes)
+    path = config_path(app.config) or user_config_path()
+    if path.exists():
+        if yes:
+            raise Refused(f"{path} exists; move it away, or name a new file: --config FILE")
+        prompts.confirm(f"{path} exists. Overwrite it?")
+    answers = collect(asker)
+    write(path, answers)
+    app.out.print(f"wrote {path}")
+    if answers.database_url is not None and has_password(answers.database_url):
+        os.environ["DRAFTSMAN_DATABASE_URL"] = answers.database_url  # of the checks
+        app.out.info("the URL of the database has a password: export DRAFTSMAN_DATABASE_URL=…")
+    for name, sources in answers.chats.items():
+        for source in sources.values():
+            if (variable := source.get("env")) and not os.environ.get(variable):
+                app.out.info(f"[{name}] needs the variable {variable}: export {variable}=…")
+    repo = await _add_repository(app, asker)
+    app.out.print("", "checks (draftsman doctor):")
+    healthy = await _run(app, "doctor") == 0
+    _print_next(app, repo, healthy=healthy)
+    if healthy and repo and asker.yes(f"Submit a first job, that tidies {repo}?", default=False):
+        await _run(app, "submit", "--agent", "tidy", "--repo", repo, "Tidy up")
+
+
+def collect(asker: Asker) -> Answers:
+    """Ask for everything that the file has."""
+    url = asker.text(
+        f"PostgreSQL URL ({NOTHING}: an embedded server is started for you)", NOTHING, read_url
+    )
+    answers = Answers(database_url=url)
+    installed = installed_agents()
+    answers.agents = tuple(
+        name for name in installed if asker.yes(f"{name} is installed. Use it?", default=True)
+    )
+    if answers.agents:
+        known = (*answers.agents, "tidy")
+        question = f"Default agent ({', '.join(known)})"
+        check = _one_of(known)
+        answers.default_agent = asker.text(question, answers.agents[0], check)
+    for table, secrets in SECRETS.items():
+        is_set = all(os.environ.get(name) for name in secrets.values())
+        if asker.yes(f"Use {table.title()}?", default=is_set):
+            sources = {key: _source(asker, table, key, name) for key, name in secrets.items()}
+            if all(sources.values()):
+                answers.chats[table] = {key: dict(value) for key, value in sources.items() if value}
+    _collect_people(asker, answers)
+    return answers
+
+
+def installed_agents() -> tuple[str, ...]:
+    """Return the known coding agents whose program is on the PATH."""
+    from draftsman.settings.agents import demo_calls, known_table
+
+    commands = {name: known_table(name).get("command", (name,)) for name in demo_calls()}
+    return tuple(name for name, command in commands.items() if shutil.which(command[0]))
+
+
+def _source(asker: Asker, table: str, key: str, default: str) -> dict[str, str] | None:
+    question = f"[{table}] {key}: name of its variable, or path of its file"
+    name = asker.text(question, default, secret_place)
+    if name is None:
+        return None
+    return {"file" if "/" in name else "env": name}
+
+
+def secret_place(text: str) -> str:
+    """Return the name of a variable or an absolute path; raises ValueError for a secret itself."""
+    if text.startswith(("/", "~/")):
+        return str(Path(text).expanduser())
+    if not VARIABLE.fullmatch(text) or len(text) > 64 or _is_secret(text):
+        raise ValueError("the file gets no secret: give the name of a variable, or a path with /")
+    return text
+
+
+def _is_secret(text: str) -> bool:
+    """Return whether a text that could be a name looks like a value: no capitals, and digits."""
+    return len(text) >= 24 and any(char.isdigit() for char in text) and not text.isupper()
+
+
+def _one_of(names: tuple[str, ...]) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if text not in names:
+            raise ValueError(f"{text!r} is none of them; choose: {', '.join(names)}")
+        return text
+
+    return check
+
+
+def _collect_people(asker: Asker, answers: Answers) -> None:
+    """Ask for yourself, and then for others until a name is skipped."""
+    me = getpass.getuser()
+    name = asker.text(f"Your name in draftsman ({NOTHING}: no people)", me)
+    while name is not None:
+        accounts = {} if answers.people else {"login": me}
+        for table in answers.chats:
+            label, pattern = ACCOUNTS[table]
+            question = f"{name}: {label}, {NOTHING} for none"
+            if (account := asker.text(question, NOTHING, _matching(pattern))) is not None:
+                accounts[table] = account
+        answers.people.append(NewPerson(name, accounts))
+        if not asker.asks:
+            return
+        name = asker.text(f"Another person ({NOTHING}: no more)", NOTHING)
+
+
+def _matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{text!r} is not such an id; it has the form {pattern.pattern}")
+        return text
+
+    return check
+
+
+def write(path: Path, answers: Answers) -> None:
+    """Write the configuration, readable by this user; raises ConfigError, also if it is invalid."""
+    from draftsman.settings import settings_model
+
+    text = as_file(answers)
+    try:
+        settings_model().model_validate(tomllib.loads(text))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_name(f".{path.name}.new")
+        new.write_text(text, "utf-8")
+        new.chmod(0o600)
+        new.replace(path)
+    except ValueError as error:
+        raise ConfigError(f"these answers make no configuration: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}; use --config FILE") from None
+
+
+async def _add_repository(app: App, asker: Asker) -> str | None:
+    """Register the repository of the current folder, or another; return its path or URL."""
+    here = Path.cwd()
+    default = str(here) if (here / ".git").exists() else NOTHING
+    place = asker.text(f"A repository to work on: path or URL ({NOTHING}: later)", default)
+    if place is None or await _run(app, "repos", "add", place, "--yes") != 0:
+        return None
+    return place
+
+
+async def _run(app: App, *arguments: str) -> int:
+    """Run a command on this terminal; return its exit code."""
+    name, *others = arguments
+    process = await asyncio.create_subprocess_exec(*child(app, name), *others)
+    return await process.wait()
+
+
+def _print_next(app: App, repo: str | None, *, healthy: bool) -> None:
+    config = f" --config {shlex.quote(str(app.config))}" if app.config else ""
+    program = f"draftsman{config}"
+    lines = ["", "Next steps:"]
+    if not healthy:
+        lines.append(f"  {program} doctor             again, when the failed checks are mended")
+    if repo is None:
+        lines.append(f"  {program} repos add PATH     a repository")
+    lines.append(f"  {program} up                 a worker, the dashboard and the bots")
+    target = shlex.quote(repo) if repo else "NAME"
+    lines.append(f"  {program} submit --agent tidy --repo {target} 'Tidy up'    the first job")
+    app.out.print("\n".join(lines))
