@@ -28,13 +28,14 @@ POLL: Final = 20.0
 STYLE: Final = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8881; --go: #007a5a; --stop: #c0264b; }
 * { box-sizing: border-box; }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 52rem; padding: 0 12px; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 52rem; padding: 0 12px;
+  overflow-wrap: anywhere; }
 header { position: sticky; top: 0; background: Canvas; border-bottom: 1px solid var(--line);
   padding: 8px 0; z-index: 1; }
 header form { display: inline; } h1 { font-size: 1.05rem; margin: 0 0 4px; }
 .steps { margin: 8px 0; padding-left: 1.4rem; } .note { border-left: 3px solid var(--go);
   padding: 4px 10px; margin: 8px 0; background: var(--soft); }
-article { border-top: 1px solid var(--line); padding: 8px 0; overflow-wrap: anywhere; }
+article { border-top: 1px solid var(--line); padding: 8px 0; }
 .thread { margin-left: 10px; border-left: 3px solid var(--line); padding-left: 12px; }
 .only { background: var(--soft); padding: 8px; } .who { font-weight: 700; }
 .time, .context, small { opacity: .75; font-size: .85rem; } .block { margin: 4px 0; }
