@@ -9,6 +9,18 @@ from pydantic import Field
 from draftsman.settings.section import Section
 
 
+class OwnCommandSettings(Section):
+    """A program that a key of the dashboard runs."""
+
+    run: str = Field(min_length=1, max_length=1000)
+    """The command line, without a shell. {job}, {number}, {title}, {repo} and {url} are values of
+    the selected job."""
+    key: str = Field("", max_length=100)
+    """The key, several with commas; unset: only :NAME and the palette."""
+    background: bool = False
+    """Whether it runs beside the screen, without a terminal."""
+
+
 class DashboardSettings(Section):
     """The dashboard (docs/dashboard.md); its options override these."""
 
@@ -28,5 +40,10 @@ class DashboardSettings(Section):
     undo: float = Field(5.0, ge=0, le=60)
     """Seconds in which an answer, a decision or a cancel of the dashboard can be undone, before it
     counts. 0: it counts at once."""
+    commands: dict[str, OwnCommandSettings] = Field(
+        default_factory=dict,
+        examples=[{"checks": {"key": "f5", "run": "gh pr checks --watch {url}"}}],
+    )
+    """Own commands by name: `run` with values of the selected job, its `key`, and `background`."""
     keys: dict[str, str] = Field(default_factory=dict, examples=[{"inbox": "i"}])
     """Keys of a command instead of the default, several with commas; help (?) has the names."""

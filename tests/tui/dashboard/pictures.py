@@ -60,9 +60,16 @@ RUNTIME: Final[Runtime] = cast(
 
 
 @asynccontextmanager
-async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator[DashboardPilot]:
+async def shown(
+    view: str = "jobs", *, read_only: bool = False, toasts: bool = False
+) -> AsyncIterator[DashboardPilot]:
     """Open a dashboard with a table of fixed values."""
-    how: dict[str, Any] = {"view": view, "size": SIZES[0], "read_only": read_only}
+    how: dict[str, Any] = {
+        "view": view,
+        "size": SIZES[0],
+        "read_only": read_only,
+        "toasts": toasts,
+    }
     async with open_dashboard(RUNTIME, ANNA, **how) as seen:
         seen.app.refresher.attention = AttentionCount(6, 2)
         seen.app.main.post_message(_rows(view))

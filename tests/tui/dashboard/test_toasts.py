@@ -1,58 +1,67 @@
-"""Notifications never cover the row under the cursor, and do not prevent the end."""
+"""Notifications cover nothing, and do not prevent the end."""
 
 from __future__ import annotations
 
 import pytest
 from textual.notifications import Notification, Notify
-from textual.widgets._toast import Toast
+from textual.widget import Widget
+from textual.widgets._toast import Toast, ToastHolder, ToastRack
 
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman_testing.factories import Factory
-from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
+from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
+from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
+from tests.tui.dashboard.fixtures_data import GATE, PATCH, job_snapshot, question
+from tests.tui.dashboard.pictures import SIZES, shown
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 
-def _covered(seen: DashboardPilot) -> list[range]:
-    regions = [toast.region for toast in seen.app.screen.query(Toast)]
-    return [range(region.y, region.bottom) for region in regions if region.height]
+def _overlapped(seen: DashboardPilot) -> list[Widget]:
+    """Return the widgets with text or an input under a notification, which is on the screen."""
+    screen = seen.app.screen
+    toasts = [toast.region for toast in screen.query(Toast)]
+    assert toasts
+    assert all(screen.region.contains_region(region) and region.height for region in toasts)
+    content = (
+        widget
+        for widget in screen.walk_children(Widget)
+        if not isinstance(widget, Toast | ToastHolder | ToastRack) and widget.display
+        # a container only has room for its children
+        if not widget.children and screen.region.contains_region(widget.region)
+    )
+    return [widget for widget in content if any(map(widget.region.overlaps, toasts))]
 
 
-@pytest.mark.parametrize(
-    "size",
-    [
-        (80, 24),
-        pytest.param(
-            (140, 40), marks=pytest.mark.slow(fast="test_toasts_are_in_the_half_without_the_cursor")
-        ),
-    ],
-)
-async def test_toasts_are_in_the_half_without_the_cursor(
-    make: Factory, rt: Runtime, owner: Actor, size: tuple[int, int]
-) -> None:
-    for _ in range(size[1]):
-        await make.failed()
-    async with open_dashboard(rt, owner, size=size, toasts=True) as seen:
-        await seen.until(lambda: len(seen.keys) == size[1])
-        screen = seen.app.screen
-        assert isinstance(screen, BaseScreen)
+@pytest.mark.usefixtures("frozen")
+async def test_toasts_cover_nothing() -> None:
+    async with shown(toasts=True) as seen:
+        screen = seen.app.main
         for nth in range(3):
-            screen.show_error(f"{nth}: {'a long reason ' * 8}")
-        await seen.until(lambda: len(_covered(seen)) == 3)
-        for key in ("home", "end", "home"):
-            await seen.press(key)
-            await seen.until(lambda: bool(_covered(seen)))
-            assert screen.cursor_line is not None
-            assert seen.lines[screen.cursor_line].startswith("▸")
-            assert not any(screen.cursor_line in lines for lines in _covered(seen)), key
-        await seen.job("D-1")
-        job = seen.app.screen
-        assert isinstance(job, BaseScreen)
-        job.show_message("told in the job")
-        await seen.see("told in the job")
-        assert job.cursor_line is not None
-        assert "▸" in seen.lines[job.cursor_line]
-        assert not any(job.cursor_line in lines for lines in _covered(seen))
+            text = f"{nth}: {'a long reason ' * 8}"
+            screen.notify(text, severity="error", timeout=600, markup=False)
+        await seen.see("0: a long", "2: a long")
+        for size in SIZES:
+            await seen.pilot.resize_terminal(*size)
+            for key in ("home", "end"):
+                await seen.press(key)
+                await seen.until(lambda: any(line.startswith("▸") for line in seen.lines))
+                assert not _overlapped(seen)
+        await seen.press("colon")
+        await seen.until(lambda: bool(screen.query("CommandLine.open")))
+        assert not _overlapped(seen)
+        await seen.press("escape")
+        screen.open_job(142, "diff")
+        await seen.dialog("JobScreen")
+        seen.app.screen.post_message(JobLoaded(job_snapshot()))
+        await seen.see("- import os", "2: a long")
+        assert not _overlapped(seen)
+        for dialog in (ApprovalDialog(GATE, diff=PATCH), AnswerDialog(question())):
+            await seen.app.push_screen(dialog)
+            for size in SIZES:
+                await seen.pilot.resize_terminal(*size)
+                await seen.until(lambda: bool(seen.app.screen.query(Toast)))
+                assert not _overlapped(seen)
 
 
 async def test_a_dialog_shows_a_notification_once(rt: Runtime, owner: Actor) -> None:

@@ -18,6 +18,7 @@ from textual.worker import Worker, WorkerError
 from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.attention.alerts import TerminalAlerts
 from draftsman_tui.dashboard.attention.attention import AttentionPoller
+from draftsman_tui.dashboard.command import CommandSet
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.connection import Connect, Connection
@@ -61,7 +62,8 @@ class Dashboard(App[str]):
         for palette in THEMES:
             self.register_theme(Theme(**palette))
         self.theme = options.theme
-        self.set_keymap({name: keys for name, keys in options.keys.items() if name not in COMMANDS})
+        commands = CommandSet((*COMMANDS, *options.own))
+        self.set_keymap({name: keys for name, keys in options.keys.items() if name not in commands})
         connection = Connection(server)
         self.refresher = Refresher(connection, self._forward, AttentionPoller(connection))
         self._alerts = TerminalAlerts(self._write_sequence, options.alerts)
@@ -75,7 +77,7 @@ class Dashboard(App[str]):
                 report=self._report,
                 changed=self._show_undo,
             ),
-            commands=COMMANDS,
+            commands=commands,
             read_only=read_only,
             supervised=started,
             keys=options.keys,
@@ -121,8 +123,6 @@ class Dashboard(App[str]):
         for old in list(self._notifications):
             if (old.message, old.severity) == (new.message, new.severity):
                 self._unnotify(old, refresh=False)
-        if isinstance(self.screen, BaseScreen):
-            self.screen.position_toasts()
 
     async def on_event(self, event: events.Event) -> None:
         """Open a line or the quit dialog before the next key: several may arrive at once."""

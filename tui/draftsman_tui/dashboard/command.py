@@ -64,6 +64,7 @@ class CommandGroup(StrEnum):
     TEMPLATES = "Templates"
     GROUPS = "Groups"
     ADMINISTRATION = "Administration"
+    OWN = "Own commands"
     GENERAL = "General"
 
 

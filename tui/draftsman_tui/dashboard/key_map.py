@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
@@ -31,16 +31,35 @@ class DefaultKeys:
         return self.on is None or other.on is None or bool(self.on & other.on)
 
 
-def validate_keys(keys: Mapping[str, str], defaults: Mapping[str, DefaultKeys]) -> dict[str, str]:
+def validate_keys(
+    keys: Mapping[str, str], defaults: Mapping[str, DefaultKeys], own: Collection[str] = ()
+) -> dict[str, str]:
     """Return keys by command, with Textual's key names; raises ConfigError.
 
-    `defaults` has every command. Rejects unknown commands, unknown keys, and a key that two
-    commands of one view would share.
+    `defaults` has every command, `own` those of the configuration. Rejects unknown commands and
+    keys, and a key that two commands of one view would share.
     """
+    try:
+        return _validated(keys, defaults)
+    except _WrongKey as error:
+        section = "commands" if error.name in own else "keys"
+        raise ConfigError(f"[dashboard.{section}] {error.name}: {error.why}") from None
+
+
+class _WrongKey(Exception):
+    """A key that a command cannot have."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(why)
+        self.name = name
+        self.why = why
+
+
+def _validated(keys: Mapping[str, str], defaults: Mapping[str, DefaultKeys]) -> dict[str, str]:
     mapped: dict[str, str] = {}
     for name, text in keys.items():
         if name not in defaults:
-            raise _wrong(name, f"unknown command{_suggestion(name, defaults)}")
+            raise _WrongKey(name, f"unknown command{_suggestion(name, defaults)}")
         mapped[name] = ",".join(_key_name(name, part) for part in _split(text))
     for name, text in mapped.items():
         for other in (
@@ -49,7 +68,7 @@ def validate_keys(keys: Mapping[str, str], defaults: Mapping[str, DefaultKeys]) 
             other_keys = mapped[other].split(",") if other in mapped else defaults[other].keys
             if conflicts := [key for key in text.split(",") if key in other_keys]:
                 hint = "choose another key for either" if other in mapped else f"remap {other} too"
-                raise _wrong(
+                raise _WrongKey(
                     name, f"{display_key(conflicts[0])!r} is already bound to {other}; {hint}"
                 )
     return mapped
@@ -75,10 +94,10 @@ def _key_name(name: str, text: str) -> str:
         base = base if base.isalnum() else _character_name(base)
     is_known = len(base) == 1 or base in _KEY_NAMES
     if not is_known or not set(modifiers) <= MODIFIERS or ("shift" in modifiers and len(base) == 1):
-        raise _wrong(name, f"unknown key {text!r}; examples: x, X, ?, f5, space, ctrl+x")
+        raise _WrongKey(name, f"unknown key {text!r}; examples: x, X, ?, f5, space, ctrl+x")
     key = "+".join([*modifiers, base])
     if key in RESERVED:
-        raise _wrong(name, f"{text!r} is reserved; choose another key")
+        raise _WrongKey(name, f"{text!r} is reserved; choose another key")
     return key
 
 
@@ -96,7 +115,3 @@ _KEY_NAMES: Final = frozenset(key.value for key in Keys if key.value.isalnum()) 
 def _suggestion(name: str, names: Iterable[str]) -> str:
     near = get_close_matches(name, names, 3)
     return f"; did you mean {' or '.join(near)}?" if near else "; help (?) and : list the names"
-
-
-def _wrong(name: str, why: str) -> ConfigError:
-    return ConfigError(f"[dashboard.keys] {name}: {why}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from textual.binding import Binding
@@ -12,7 +12,9 @@ from draftsman.errors import ConfigError, UsageError
 from draftsman.settings.dashboard import DashboardSettings
 from draftsman_tui.dashboard import key_map
 from draftsman_tui.dashboard.attention.alerts import KINDS
+from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.command_table import COMMANDS
+from draftsman_tui.dashboard.own_commands import own_commands
 from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS, View
 from draftsman_tui.dashboard.themes import NAMES
@@ -28,6 +30,8 @@ class LaunchOptions:
     view: str | tuple[str, View] = "jobs"
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)
+    own: Sequence[DashboardCommand] = ()
+    """Commands of the configuration."""
     alerts: Collection[str] = KINDS
     """Kinds of terminal alerts about questions for the user."""
     undo: float = 5.0
@@ -47,19 +51,27 @@ def resolve_options(
         or (preferences.theme if preferences.theme in NAMES else None)
         or "dark"
     )
+    own = own_commands(settings.commands, COMMANDS)
     keys = keymap(settings)
     return LaunchOptions(
         view=_view(preferences, settings, view),
         theme=chosen,
         keys=keys,
+        own=own,
         alerts=settings.alerts,
         undo=settings.undo,
     )
 
 
 def keymap(settings: DashboardSettings) -> dict[str, str]:
-    """Return the remapped keys; raises ConfigError."""
-    return key_map.validate_keys(settings.keys, {**COMMANDS.default_keys(), **_table_keys()})
+    """Return the remapped keys and those of own commands; raises ConfigError."""
+    defaults = {**COMMANDS.default_keys(), **_table_keys()}
+    own = {name: command.key for name, command in settings.commands.items() if command.key}
+    return key_map.validate_keys(
+        {**settings.keys, **own},
+        {**defaults, **{name: key_map.DefaultKeys(()) for name in own}},
+        own,
+    )
 
 
 def _table_keys() -> dict[str, key_map.DefaultKeys]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from draftsman.formats.invisible import one_line
@@ -26,6 +27,22 @@ def result_text(result: ActionResult[Any]) -> str:
     """Return what an action did and its warnings, without the command."""
     text = "; ".join([f"{result.subject} {predicate(result)}".strip(), *result.warnings])
     return text[:1].upper() + text[1:]
+
+
+def results_text(results: Sequence[ActionResult[Any]]) -> str:
+    """Return what was done to several rows, with those of which the same is said together."""
+    from draftsman.actions.action import MAX_NAMED, listed
+
+    if len(results) == 1:
+        return result_text(results[0])
+    groups: dict[str, list[str]] = {}
+    for say in (predicate, lambda result: result.says):
+        groups = {}
+        for result in results:
+            groups.setdefault(say(result), []).append(result.subject)
+        if len(groups) <= MAX_NAMED:
+            break
+    return "; ".join(f"{listed(names)} {says}" for says, names in groups.items())
 
 
 def predicate(result: ActionResult[Any]) -> str:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from draftsman_tui.dashboard.changes.diff_pane import tree
-from draftsman_tui.dashboard.changes.diff_view import colored
+from draftsman_tui.dashboard.changes.diff_view import colored, marked
 from draftsman_tui.dashboard.changes.patch import (
     Patch,
     PatchRow,
     PatchRows,
+    SideRows,
     find_line,
     next_hunk,
     review_comments,
     review_text,
 )
+from draftsman_tui.dashboard.changes.word_diff import changed_words
+from tests.support.cases import cases
 
 TEXT = """\
 diff --git a/src/app/main.py b/src/app/main.py
@@ -143,3 +149,74 @@ def test_code_is_colored_by_the_name_of_its_file() -> None:
     )
     assert colored("notes.unknown", "def f()") == (("def f()", ""),)
     assert "".join(part for part, _ in colored("a.py", "  x = '")) == "  x = '"
+
+
+def test_a_removed_line_is_beside_the_added_line_in_its_place() -> None:
+    lines = ["@@ -1,5 +1,5 @@", "-a", "-b", "+A", " same", "+only", "-x", "-y", "+X", "+Y"]
+    patch = Patch("\n".join(lines))
+    assert {nth: patch.partner(nth) for nth in range(10) if patch.partner(nth) is not None} == {
+        1: 3,
+        3: 1,
+        6: 8,
+        8: 6,
+        7: 9,
+        9: 7,
+    }
+    rows = SideRows(patch, comments=[3])
+    shown = [(row.replaced, row.line, row.note) for row in map(rows.at, range(len(rows)))]
+    assert shown == [
+        (None, None, False),
+        (None, 0, False),
+        (None, 2, False),
+        (1, 3, False),
+        (None, 3, True),
+        (None, 4, False),
+        (None, 5, False),
+        (6, 8, False),
+        (7, 9, False),
+    ]
+    assert [rows.row_of(line) for line in (1, 3, 7)] == [3, 3, 8]
+    folded = SideRows(patch, frozenset({0}))
+    assert (len(folded), folded.row_of(5), folded.head_of(0)) == (1, 0, 0)
+
+
+@given(st.lists(st.sampled_from(["-a", "+a", " a", "+b b", "-b c"]), max_size=30))
+def test_each_line_of_a_patch_is_in_a_row_once(lines: list[str]) -> None:
+    old = sum(line[0] != "+" for line in lines)
+    new = sum(line[0] != "-" for line in lines)
+    patch = Patch("\n".join([f"@@ -1,{old} +1,{new} @@", *lines]))
+    rows = [SideRows(patch).at(row) for row in range(len(SideRows(patch)))]
+    shown = [index for row in rows for index in (row.replaced, row.line) if index is not None]
+    assert sorted(shown) == [*range(len(patch.lines))]
+    for index in shown:
+        if (other := patch.partner(index)) is not None:
+            assert patch.partner(other) == index
+            assert {patch.lines[index][0], patch.lines[other][0]} == {"-", "+"}
+
+
+@cases(
+    ("old", "new", "words"),
+    [
+        ("total = 1 + tax", "total = 2 + tax", (["1"], ["2"])),
+        ("count(items)", "count(items, tax)", ([], [", tax"])),
+        ("same", "same", ([], [])),
+        ("nothing alike", "0123456789", ([], [])),
+        ("x" * 501, "y" * 501, ([], [])),
+    ],
+)
+def test_words_that_changed_are_marked(old: str, new: str, words: tuple[list[str], ...]) -> None:
+    spans = changed_words(old, new)
+    texts = [[line[a:b] for a, b in part] for line, part in zip((old, new), spans, strict=True)]
+    joined = ["".join(part) for part in texts]
+    assert joined == ["".join(part) for part in words]
+
+
+def test_a_part_of_a_line_is_split_where_words_changed() -> None:
+    parts = [("total", "name"), (" = 1", "")]
+    assert marked(parts, [(3, 6)]) == [
+        ("tot", "name"),
+        ("al", "changed name"),
+        (" ", "changed "),
+        ("= 1", ""),
+    ]
+    assert marked(parts, []) == parts

@@ -188,6 +188,38 @@ async def test_inbox_shows_an_identical_question_of_several_people_once(
         await seen.rows()
 
 
+async def test_a_command_on_a_folded_row_is_about_all_of_its_jobs(
+    make: Factory, rt: Runtime, owner: Actor, people: People
+) -> None:
+    repo = "https://git.example/acme/shop"
+    for actor in (people.anna, people.erin):
+        await make.asked(repo=repo, actor=actor)
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows("D-1/1")
+        await seen.press("i")
+        await seen.wait_for_toast("D-2/1 acknowledged until")
+        await seen.press("I")
+        await seen.see("Snooze D-1/1, D-2/1 for how long?")
+        await seen.type("2h")
+        await seen.press("enter")
+        await seen.wait_for_toast("D-2/1 snoozed until")
+        await seen.press("a")
+        await seen.dialog("AnswerDialog")
+        await seen.press("alt+i")
+        await seen.see("D-2/1 acknowledged until")
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+        asked = await rt.questions.open_of([1, 2])
+        assert [row.acknowledged_by for row in asked] == ["root", "root"]
+        await seen.command("extend 1d")
+        await seen.wait_for_toast("D-2/1 expires")
+        await seen.press("c")
+        await seen.see("Cancel 2 jobs?", "D-1, D-2")
+        await seen.press("y")
+        await seen.rows()
+    assert {str((await rt.read_model.job(number)).status) for number in (1, 2)} == {"canceled"}
+
+
 async def test_inbox_shows_and_filters_by_requester(
     make: Factory, rt: Runtime, people: People, owner: Actor
 ) -> None:

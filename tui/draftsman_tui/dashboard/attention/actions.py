@@ -6,7 +6,7 @@ from typing import Any
 
 from draftsman.actions import questions
 from draftsman.actions.action import Action
-from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
+from draftsman_tui.dashboard.attention.question_holds import holds_of
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.questions.actions import question_of
@@ -16,7 +16,7 @@ def question_command(action: Action[questions.QuestionRow, ..., Any], *, keys: s
     """Declare the command of an action on the selected question."""
 
     async def run(screen: BaseScreen, text: str) -> None:
-        holds = QuestionHolds(screen.rt, screen.actor, await question_of(screen))
+        holds = await holds_of(screen.rt, screen.actor, await question_of(screen))
         is_asked = bool(action.takes.prompt) and not text
         acted = screen.ask(holds.prompt(action)) if is_asked else holds.act(action, text)
         if message := await acted:

@@ -17,11 +17,14 @@ class DiffDialog(Dialog[str]):
     BOX = "box tall wide"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "leave", "Back", show=False)]
 
-    def __init__(self, title: str, text: str, *, reviews: bool = False) -> None:
-        keys = "enter - : fold   [ ] : file   n N : hunk   /: search   tab: files"
+    def __init__(
+        self, title: str, text: str, *, reviews: bool = False, source: str | None = None
+    ) -> None:
+        keys = "enter - : fold   [ ] : file   n N : hunk   /: search   | : sides   e: editor"
         review_keys = "   m: comment   v: accept the file" if reviews else ""
         super().__init__(title, f"{keys}{review_keys}   esc: back")
         self._pane = DiffPane(text, reviews=reviews, searches=True, classes="grow")
+        self._pane.source = source
 
     def body(self) -> ComposeResult:
         yield self._pane

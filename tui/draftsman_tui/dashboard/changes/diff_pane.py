@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import ClassVar, Final
 
 from rich.text import Text
 from textual import on
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from draftsman.errors import DraftsmanError
+from draftsman.formats.invisible import one_line
 from draftsman_tui.common.artifacts import printable
 from draftsman_tui.dashboard.changes.diff_view import DiffView
+from draftsman_tui.dashboard.changes.editor import editor_command, has_window, local_file
 from draftsman_tui.dashboard.changes.patch import FileSection, Patch
 from draftsman_tui.terminal.output import plain
 
@@ -57,6 +63,7 @@ class DiffPane(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search", show=False, id="search-diff"),
+        Binding("e", "edit", "Edit", show=False, id="edit-file"),
     ]
 
     class Reviewed(Message):
@@ -72,6 +79,8 @@ class DiffPane(Vertical):
         classes: str = "",
     ) -> None:
         super().__init__(classes=classes)
+        self.source: str | None = None
+        """The repository of the diff."""
         self._searches = searches
         self._sought = ""
         self._text = text
@@ -191,6 +200,46 @@ class DiffPane(Vertical):
         if not self._view.find(text, 0):
             self._view.move_to(start)
             self.app.notify(f"no match of {text!r}", markup=False)
+
+    def action_edit(self) -> None:
+        """Open the local file in the editor of the person, at the line under the cursor."""
+        try:
+            self._edit()
+        except SuspendNotSupported:
+            self._refuse("this terminal cannot be left for an editor; use one with a window: code")
+        except (DraftsmanError, OSError) as error:
+            self._refuse(str(error))
+
+    def _edit(self) -> None:
+        if not self._view.length:
+            return
+        path, line = self._view.place
+        file = local_file(Path.cwd(), path, self.source)
+        command = editor_command(os.environ, file, line)
+        if has_window(command):
+            self.run_worker(self._open_window(command, f"{path}:{line}"))
+            return
+        with self.app.suspend():
+            code = subprocess.run(command, check=False).returncode
+        if code:
+            self._refuse(f"{command[0]} ended with exit code {code}")
+
+    async def _open_window(self, command: Sequence[str], place: str) -> None:
+        """Open a file in an editor that needs no terminal."""
+        nothing = asyncio.subprocess.DEVNULL
+        try:
+            editor = await asyncio.create_subprocess_exec(
+                *command, stdin=nothing, stdout=nothing, stderr=nothing
+            )
+        except OSError as error:
+            self._refuse(str(error))
+            return
+        self.app.notify(f"Opened {place}", markup=False)
+        if code := await editor.wait():
+            self._refuse(f"{command[0]} ended with exit code {code}")
+
+    def _refuse(self, text: str) -> None:
+        self.app.notify(one_line(text), severity="error", timeout=10, markup=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the key of a search to a screen that searches."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import ClassVar, Final
 
 from pygments.lexer import Lexer
@@ -18,7 +19,8 @@ from textual.strip import Strip
 
 from draftsman.agent_runs.changes.shown_diff import shown_code
 from draftsman_tui.dashboard.changes import patch as patches
-from draftsman_tui.dashboard.changes.patch import MAX_LINE, Patch, PatchRow, PatchRows
+from draftsman_tui.dashboard.changes.patch import MAX_LINE, Patch, PatchRow, PatchRows, SideRows
+from draftsman_tui.dashboard.changes.word_diff import Span, changed_words
 from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 from draftsman_tui.terminal.output import plain
 
@@ -26,8 +28,13 @@ ROLES: Final = ("comment", "keyword", "string", "number", "name")
 """Roles of the parts of a line; other parts have the role ""."""
 MAX_LENGTH: Final = 500
 """Longest line that is colored, in characters."""
+SIDE_BY_SIDE: Final = 160
+"""Columns of the screen from which removed lines are beside added lines."""
+MAX_BESIDE: Final = 50_000
+"""Lines of a patch that is side by side without being asked for."""
 Part = tuple[str, str]
-"""A text and its role."""
+"""A text and its role; `changed` before a role marks a word that the other line does not have."""
+CHANGED: Final = "changed "
 
 
 @lru_cache(maxsize=4096)
@@ -70,6 +77,21 @@ def _role(token: str) -> str:
     return "name" if kinds[-1] in ("Function", "Class", "Decorator", "Tag") else ""
 
 
+def marked(parts: Sequence[Part], spans: Sequence[Span]) -> list[Part]:
+    """Return the parts of a line, split where words have changed."""
+    marks = [*spans]
+    result: list[Part] = []
+    at = 0
+    for text, role in parts:
+        cuts = {edge - at for span in marks for edge in span if at < edge < at + len(text)}
+        edges = [0, *sorted(cuts), len(text)]
+        for start, end in pairwise(edges):
+            is_changed = any(first <= at + start < last for first, last in marks)
+            result.append((text[start:end], f"{CHANGED if is_changed else ''}{role}"))
+        at += len(text)
+    return result
+
+
 _KINDS: Final = {"+": "plus", "-": "minus", "@": "hunk", "\\": "hunk"}
 
 
@@ -78,7 +100,7 @@ class DiffView(CursorList):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"patch--{part}" for part in ("head", "plus", "minus", "hunk", "gutter", "note")),
-        *(f"patch--{part}" for part in ("cursor", *ROLES)),
+        *(f"patch--{part}" for part in ("cursor", "plus-word", "minus-word", *ROLES)),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("pageup,b,ctrl+b", "page(-1)", "Page up", show=False, id="page-up"),
@@ -93,6 +115,7 @@ class DiffView(CursorList):
         Binding("minus", "fold_all", "Fold all", show=False, id="fold-files"),
         Binding("v", "accept", "Accept the file", show=False, id="accept-file"),
         Binding("m", "comment", "Comment", show=False, id="comment-line"),
+        Binding("vertical_line", "beside", "Side by side", show=False, id="side-by-side"),
         Binding("shift+right", "shift(8)", "Right", show=False),
         Binding("shift+left", "shift(-8)", "Left", show=False),
     ]
@@ -111,6 +134,8 @@ class DiffView(CursorList):
         super().__init__()
         self._is_gate = gate
         self._reviews = reviews
+        self._beside: bool | None = None
+        """Whether the user wants removed lines beside added lines; None: where there is room."""
         self.searches = False
         """Whether n and N belong to a search of the screen."""
         self.replace(Patch(text))
@@ -143,6 +168,15 @@ class DiffView(CursorList):
     def current_file(self) -> int:
         """Index of the file under the cursor."""
         return self.selected.file if len(self.rows) else 0
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The file and the line under the cursor; of a head or a removed line, the next line."""
+        row = self.selected
+        file = self.patch.files[row.file]
+        start = file.body if row.line is None else row.line
+        following = (self.patch.new[line] for line in range(start, file.end))
+        return file.name, next(filter(None, following), 1)
 
     @property
     def text(self) -> str:
@@ -263,6 +297,35 @@ class DiffView(CursorList):
             return bool(len(self.rows))
         return True
 
+    def on_resize(self) -> None:
+        if self.is_beside != isinstance(self.rows, SideRows):
+            self._layout_again()
+        self.keep_in_view()
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether removed lines are beside added lines."""
+        if not self.is_mounted or self.app.size.width < SIDE_BY_SIDE:
+            return False
+        return len(self.patch.lines) <= MAX_BESIDE if self._beside is None else self._beside
+
+    def action_beside(self) -> None:
+        """Show removed lines beside added lines, or above them."""
+        if self.app.size.width < SIDE_BY_SIDE:
+            needed = f"side by side needs {SIDE_BY_SIDE} columns"
+            self.app.notify(f"{needed}; this screen has {self.app.size.width}", markup=False)
+            return
+        self._beside = not self.is_beside
+        self._layout_again()
+
+    def _layout_again(self) -> None:
+        """Lay the rows out, with the cursor on the same line."""
+        row = self.selected if len(self.rows) else PatchRow(0)
+        self._layout_rows()
+        if len(self.rows):
+            at = self.rows.head_of(row.file) if row.line is None else self.rows.row_of(row.line)
+            self.move_to(at)
+
     def on_click(self, event: events.Click) -> None:
         row = self.top + event.y
         if row < len(self.rows):
@@ -280,17 +343,50 @@ class DiffView(CursorList):
         line_style = self._line_style(row)
         if index == self.cursor:
             line_style += self.get_component_rich_style("patch--cursor", partial=True)
-        gutter, content = self._gutter_and_content(row)
-        gutter_strip = Strip(
-            [Segment(text, line_style + self._part(role)) for text, role in gutter]
-        )
-        content_strip = Strip(
-            [Segment(text, line_style + self._part(role)) for text, role in content]
+        if isinstance(self.rows, SideRows) and row.line is not None and not row.note:
+            half = (width - 1) // 2
+            left, right = self._sides(row)
+            is_cursor = index == self.cursor
+            halves = [
+                self._half(side, half, old=is_old, is_cursor=is_cursor)
+                for side, is_old in ((left, True), (right, False))
+            ]
+            rule = Strip([Segment("│", base + self._part("gutter"))])
+            return Strip.join([halves[0], rule, halves[1]]).crop(0, width)
+        return self._strip(self._gutter_and_content(row), line_style, width, row)
+
+    def _strip(
+        self, parts: tuple[Sequence[Part], Sequence[Part]], style: Style, width: int, row: PatchRow
+    ) -> Strip:
+        """Return texts that are fixed and those that scroll, in a width."""
+        gutter, content = (
+            Strip([Segment(text, style + self._part(role, row)) for text, role in texts])
+            for texts in parts
         )
         x = 0 if row.line is None else self._shift
-        visible_width = max(0, width - gutter_strip.cell_length)
-        visible = content_strip.crop_extend(x, x + visible_width, line_style)
-        return Strip.join([gutter_strip, visible]).crop(0, width)
+        visible_width = max(0, width - gutter.cell_length)
+        visible = content.crop_extend(x, x + visible_width, style)
+        return Strip.join([gutter, visible]).crop(0, width)
+
+    def _sides(self, row: PatchRow) -> tuple[PatchRow | None, PatchRow | None]:
+        """Return what is on the left and on the right of a row; a hunk is on both."""
+        if row.replaced is not None:
+            return PatchRow(row.file, row.replaced), row
+        old = self.patch.old[row.line or 0]
+        new = self.patch.new[row.line or 0]
+        is_numbered = bool(old or new)
+        return (row if old or not is_numbered else None), (row if new or not is_numbered else None)
+
+    def _half(self, row: PatchRow | None, width: int, *, old: bool, is_cursor: bool) -> Strip:
+        """Return a side of a row, with the old or the new number."""
+        style = self.rich_style if row is None else self._line_style(row)
+        if is_cursor:
+            style += self.get_component_rich_style("patch--cursor", partial=True)
+        if row is None:
+            return Strip.blank(width, style)
+        (numbers, *rest), content = self._gutter_and_content(row)
+        number = numbers[0][: self._digits] if old else numbers[0][self._digits + 1 : -1]
+        return self._strip((((f"{number} ", numbers[1]), *rest), content), style, width, row)
 
     def _gutter_and_content(
         self, row: PatchRow
@@ -308,8 +404,17 @@ class DiffView(CursorList):
             return ((blank, ""),), ((line, "hunk"),)
         numbers = f"{old or '':>{self._digits}} {new or '':>{self._digits}} "
         sign = line[:1] or " "
-        code = colored(self.patch.files[row.file].name, line[1:])
+        code: Sequence[Part] = colored(self.patch.files[row.file].name, line[1:])
+        if (other := self.patch.partner(row.line)) is not None:
+            code = marked(code, self._changed(row.line, line[1:], other))
         return ((numbers, "gutter"), (sign, _KINDS.get(sign, "")), (" ", "")), code
+
+    def _changed(self, line: int, text: str, other: int) -> Sequence[Span]:
+        """Return the changed words of a line, beside the line in its place."""
+        partner = shown_code(self.patch.lines[other], MAX_LINE).text.expandtabs(4)[1:]
+        is_removed = other > line
+        pair = (text, partner) if is_removed else (partner, text)
+        return changed_words(*pair)[0 if is_removed else 1]
 
     def _text(self, row: PatchRow) -> str:
         """Return a row as text."""
@@ -336,7 +441,12 @@ class DiffView(CursorList):
         tint = self.get_component_styles(f"patch--{kind}").background
         return self.rich_style + Style(bgcolor=(self.background_colors[1] + tint).rich_color)
 
-    def _part(self, role: str) -> Style:
+    def _part(self, role: str, row: PatchRow | None = None) -> Style:
+        """Return the style of a role; of a changed word by the sign of its line."""
+        if role.startswith(CHANGED) and row is not None:
+            kind = _KINDS[self.patch.lines[row.line or 0][:1]]
+            word = self.get_component_styles(f"patch--{kind}-word").background
+            return Style(bgcolor=(self.background_colors[1] + word).rich_color, bold=True)
         if not role:
             return Style.null()
         style = self.get_component_rich_style(f"patch--{role}", partial=True)
@@ -355,6 +465,7 @@ class DiffView(CursorList):
 
     def _layout_rows(self) -> None:
         comments = [line for line in self.comments if line >= 0]
-        self.rows = PatchRows(self.patch, frozenset(self._folded), comments)
+        rows = SideRows if self.is_beside else PatchRows
+        self.rows: PatchRows | SideRows = rows(self.patch, frozenset(self._folded), comments)
         self.virtual_size = Size(0, len(self.rows))
         self.refresh()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
@@ -45,6 +45,7 @@ class Patch:
         count = len(self.lines)
         self.old = array("I", bytes(4 * count))
         self.new = array("I", bytes(4 * count))
+        self._partners = array("I", bytes(4 * count))
         self.files: list[FileSection] = []
         self._parse()
         highest = max(max(column, default=0) for column in (self.old, self.new))
@@ -60,6 +61,7 @@ class Patch:
 
     def _parse(self) -> None:
         file: FileSection | None = None
+        removed = added = 0
         for index, (kind, old, new) in enumerate(numbered_lines(self.lines)):
             if not kind:
                 file = self._read_header(self.lines[index], index, file)
@@ -72,6 +74,14 @@ class Patch:
                 self.new[index] = new
                 file.added += kind == "+"  # type: ignore[union-attr]
                 file.removed += kind == "-"  # type: ignore[union-attr]
+            if kind == "-":
+                removed, added = (1 if added else removed + 1), 0
+            elif kind == "+" and added < removed:
+                partner = index - removed  # each added line is as far from its removed line
+                self._partners[index], self._partners[partner] = partner, index
+                added += 1
+            elif kind != "+":
+                removed = added = 0
 
     def _read_header(self, line: str, index: int, file: FileSection | None) -> FileSection | None:
         """Read a line between hunks; return the file that it belongs to."""
@@ -92,6 +102,13 @@ class Patch:
         self.files.append(file)
         return file
 
+    def partner(self, index: int) -> int | None:
+        """Return the line that an added line replaces, or by which a removed line is replaced.
+
+        The first removed line of a block is replaced by the first added line, and so on.
+        """
+        return self._partners[index] or None
+
     def location(self, index: int) -> str:
         """Return the location of a line: `src/main.py:12`; of a removed line, by its old number."""
         file = self.files[self.file_of(index)]
@@ -110,6 +127,8 @@ class PatchRow:
     file: int
     line: int | None = None
     note: bool = False
+    replaced: int | None = None
+    """The removed line beside an added line, side by side."""
 
 
 class PatchRows:
@@ -163,6 +182,56 @@ class PatchRows:
         first = bisect_left(self._comments, file.body)
         last = bisect_left(self._comments, file.end)
         return self._comments[first:last]
+
+
+class SideRows:
+    """Rows of a patch whose removed lines are beside the added lines in their place.
+
+    They are as `PatchRows`, but all of them are computed at once.
+    """
+
+    def __init__(
+        self, patch: Patch, folded: frozenset[int] = frozenset(), comments: Sequence[int] = ()
+    ) -> None:
+        self._rows: list[PatchRow] = []
+        self._heads: list[int] = []
+        self._row_of: dict[int, int] = {}
+        noted = set(comments)
+        for nth, file in enumerate(patch.files):
+            self._heads.append(len(self._rows))
+            self._rows.append(PatchRow(nth))
+            for line in range(file.body, file.end):
+                if nth in folded:
+                    self._row_of[line] = self._heads[-1]
+                elif patch.old[line] and not patch.new[line] and patch.partner(line) is not None:
+                    continue  # beside the line that replaces it
+                else:
+                    self._add(nth, line, patch.partner(line), noted)
+
+    def _add(self, file: int, line: int, replaced: int | None, noted: Collection[int]) -> None:
+        for index in filter(None, (line, replaced)):
+            self._row_of[index] = len(self._rows)
+        self._rows.append(PatchRow(file, line, replaced=replaced))
+        self._rows += [
+            PatchRow(file, index, note=True)
+            for index in (replaced, line)
+            if index is not None and index in noted
+        ]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def at(self, row: int) -> PatchRow:
+        """Return a row."""
+        return self._rows[row]
+
+    def head_of(self, file: int) -> int:
+        """Return the row of the head of a file."""
+        return self._heads[file]
+
+    def row_of(self, line: int) -> int:
+        """Return the row of a line, or of the head of its folded file."""
+        return self._row_of[line]
 
 
 def next_hunk(patch: Patch, at: PatchRow, by: int) -> int | None:

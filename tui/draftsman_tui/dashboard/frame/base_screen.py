@@ -157,7 +157,9 @@ class BaseScreen(Screen[None]):
         text = await read_patch(self.rt, number)
         if not text:
             raise Refused(await no_diff_reason(self.rt, job_name(number), number, text is None))
-        await self.app.push_screen(DiffDialog(f"Diff of {job_name(number)}", text))
+        request = (await self.rt.read_model.job(number)).request
+        source = None if request is None else request.repo
+        await self.app.push_screen(DiffDialog(f"Diff of {job_name(number)}", text, source=source))
 
     async def after_retry(self, numbers: list[int]) -> None:
         """Handle new jobs created by a retry."""
@@ -175,6 +177,8 @@ class BaseScreen(Screen[None]):
     def on_mount(self) -> None:
         if not self.connection.is_connected:
             self.query_one(Overview).show_notice(f"Connecting to {self.connection.server} …")
+        for notifications in self.query_children(ToastRack):
+            self.move_child(notifications, before=self.query_one(CommandLine))
         self.set_interval(1.0, self.tick)
         self.bindings_updated_signal.subscribe(self, self._show_keys)
         self._show_keys()
@@ -198,7 +202,6 @@ class BaseScreen(Screen[None]):
 
     def tick(self) -> None:
         """Redraw elapsed times."""
-        self.position_toasts()
         keys = [display_key(key) for key in self.keys_of(self.commands["undo"])]
         self.query_one(UndoLine).show(self.session.undo.text(keys[0] if keys else "u"))
         if self.session.supervised is not None:
@@ -236,18 +239,6 @@ class BaseScreen(Screen[None]):
     async def ask(self, dialog: Dialog[T]) -> T | None:
         """Open a dialog and return its result."""
         return await self.app.push_screen_wait(dialog)
-
-    @property
-    def cursor_line(self) -> int | None:
-        """Screen line of the cursor, if any."""
-        return None
-
-    def position_toasts(self) -> None:
-        """Show notifications at the bottom, or at the top if they may hide the cursor or a line."""
-        line = self.cursor_line
-        is_hiding = line is not None and 2 * line >= self.size.height
-        is_open = self.query_one(CommandLine).has_class("open")
-        self.query_children(ToastRack).set_class(is_hiding or is_open, "above")
 
     def show_message(self, text: str) -> None:
         """Notify the user of a result."""

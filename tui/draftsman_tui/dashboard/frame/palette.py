@@ -8,6 +8,7 @@ from typing import Final
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.markup import escape
 
 from draftsman_tui.common.synonyms import synonyms
 from draftsman_tui.dashboard.command import DashboardCommand
@@ -30,7 +31,7 @@ class CommandProvider(Provider):
         for screen, command in self._commands():
             run = partial(screen.run, command)
             text = _display(Content(command.name), command, screen)
-            yield DiscoveryHit(text, run, command.name, command.help)
+            yield DiscoveryHit(text, run, command.name, escape(command.help))
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -46,7 +47,9 @@ class CommandProvider(Provider):
                 name = Content(f"{command.name} ({other})")
             if score > 0:
                 text = _display(name, command, screen)
-                yield Hit(score, text, partial(screen.run, command), command.name, command.help)
+                yield Hit(
+                    score, text, partial(screen.run, command), command.name, escape(command.help)
+                )
 
     def _commands(self) -> Iterator[tuple[BaseScreen, DashboardCommand]]:
         """Yield the commands of the screen with it, in the order of the help."""

@@ -12,7 +12,6 @@ from draftsman.actions.action import (
     Action,
     ActionResult,
     Call,
-    listed,
     name_of,
 )
 from draftsman.actions.jobs import Selection, job_names, select
@@ -29,7 +28,7 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     TextDialog,
 )
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-from draftsman_tui.terminal.results import predicate, result_text
+from draftsman_tui.terminal.results import result_text, results_text
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
@@ -230,21 +229,9 @@ def _report(screen: BaseScreen, results: Sequence[ActionResult[Any]]) -> None:
     """Show what was done; the undo line shows what can be undone."""
     held = [result for result in results if isinstance(result.value, PendingDecision)]
     if held:
-        screen.session.undo.hold(_summary(held), [result.value for result in held])
+        screen.session.undo.hold(results_text(held), [result.value for result in held])
     if done := [result for result in results if result not in held]:
-        screen.show_message(_summary(done))
-
-
-def _summary(results: Sequence[ActionResult[Any]]) -> str:
-    """Return what was done, with the rows of which the same is said together."""
-    groups: dict[str, list[str]] = {}
-    for say in (predicate, lambda result: result.says):
-        groups = {}
-        for result in results:
-            groups.setdefault(say(result), []).append(result.subject)
-        if len(groups) <= MAX_NAMED:
-            break
-    return "; ".join(f"{listed(names)} {says}" for says, names in groups.items())
+        screen.show_message(results_text(done))
 
 
 def _report_refusals(screen: BaseScreen, refused: dict[int, DraftsmanError]) -> None:

@@ -91,6 +91,10 @@ class AnswerDialog(QuestionDialog[Any]):
         fits = count + ROWS_BESIDE_CHOICES <= self.app.size.height
         self.query_one(".box").set_class(count > SINGLE_DIGIT and not fits, "tall")
 
+    @property
+    def grown_rows(self) -> int:
+        return len(self.question.choices)
+
     def on_mount(self) -> None:
         self.show_notice(self._error)
         text_input = self.query(MultilineInput) if self._text or not self.question.choices else None
@@ -106,7 +110,9 @@ class AnswerDialog(QuestionDialog[Any]):
         if self._read_diff is None or not (text := await self._read_diff()):
             return
         inputs = self.query(MultilineInput)
-        dialog = DiffDialog(f"Diff of {self.question.name}", text, reviews=bool(inputs))
+        dialog = DiffDialog(
+            f"Diff of {self.question.name}", text, reviews=bool(inputs), source=self.context.source
+        )
         comments = await self.app.push_screen_wait(dialog)
         if comments and inputs:
             typed = inputs.first()

@@ -61,6 +61,8 @@ class ApprovalDialog(QuestionDialog[Any]):
         self._patch = (
             DiffPane(diff, gate=True, reviews=True, searches=True, classes="grow") if diff else None
         )
+        if self._patch is not None:
+            self._patch.source = self.context.source
         self._diff = diff
         self._review = review
         self._since = False
@@ -115,6 +117,10 @@ class ApprovalDialog(QuestionDialog[Any]):
     def on_resize(self) -> None:
         """Give the rows of a low screen to the diff."""
         self.query_one(".box").set_class(bool(self._patch and self._low), "low")
+
+    @property
+    def grown_rows(self) -> int:
+        return 0 if self._patch is None else self._patch.view.length
 
     def action_decide(self, verdict: str) -> None:
         decision = Decision(verdict)
@@ -174,6 +180,7 @@ class ApprovalDialog(QuestionDialog[Any]):
         hints = list(keys.values()) if self._decision is None else [keys[self._decision]]
         if self._patch is not None:
             hints.append(
-                "[ ]: file   { }: hunk   /: search   enter: fold   m: comment   v: accept the file"
+                "[ ]: file   { }: hunk   /: search   | : sides   e: editor   enter: fold"
+                "   m: comment   v: accept the file"
             )
         return self.hints(*hints, "r: reason")

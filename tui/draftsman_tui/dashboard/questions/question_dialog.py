@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 from textual import work
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static, TextArea
+from textual.widgets._toast import ToastRack
 
 from draftsman.actions import questions
 from draftsman.entities.questions import deadline_text
@@ -28,6 +29,10 @@ from draftsman_tui.dashboard.widgets.screen_lines import UndoLine
 T = TypeVar("T")
 HOLDS: Final = ("acknowledge", "snooze", "delegate")
 
+TALLEST: Final = 0.96
+"""Part of the screen that a dialog may fill, as in the style sheet."""
+MIN_TEXT: Final = 3
+"""Rows of the text of a question at least."""
 MIN_WIDTH: Final = 40
 """Cells in which the keys are wrapped before the dialog has its size."""
 
@@ -64,6 +69,8 @@ class QuestionContext:
     """People who have approved so far."""
     position: str = ""
     """Position in a review: `7 of 20`."""
+    source: str | None = None
+    """URL of the job's repository."""
     job_summary: str = ""
     """Title and repository of the job, its holder, and the jobs of an answer."""
     subject: str = ""
@@ -141,8 +148,31 @@ class QuestionDialog(SubmitDialog[T]):
         self._show_undo()
 
     def on_resize(self) -> None:
-        """Wrap the keys between hints."""
-        self._show_keys()
+        """Wrap the keys between hints, and give the text the rows of the screen."""
+        self.call_after_refresh(self._show_keys)  # the box has its width then
+        self.call_after_refresh(self.fit_text)
+
+    @property
+    def grown_rows(self) -> int:
+        """Rows that the part below the text needs, of those that it takes if they are free."""
+        return 0
+
+    def fit_text(self) -> None:
+        """Give the text the rows that the rest leaves, or a third where a diff needs them."""
+        box = self.query_one(".box")
+        text = self.query_one(".body")
+        shown = [part for part in (*box.children, *self.query(ToastRack)) if part.display]
+        rest = sum(
+            part.outer_size.height + part.styles.margin.height
+            for part in shown
+            if part is not text and not part.has_class("grow")
+        )
+        room = round(self.size.height * TALLEST) - rest - box.gutter.height
+        most = max(MIN_TEXT, room - self.grown_rows, room // 3)
+        now = text.styles.max_height
+        if now is None or now.value != most:
+            text.styles.max_height = most
+            self.call_after_refresh(self.fit_text)  # the rest may have been laid out meanwhile
 
     def _show_keys(self) -> None:
         width = max(MIN_WIDTH, self.query_one(".box").content_size.width)
@@ -161,6 +191,7 @@ class QuestionDialog(SubmitDialog[T]):
             short = "" if self.context.subject else self._heading(people=False).partition("\n")[0]
             self.query_one(Heading).show(self._heading(), short)
         self._show_undo()
+        self.call_after_refresh(self.fit_text)
 
     def _show_undo(self) -> None:
         if self.context.session is not None:

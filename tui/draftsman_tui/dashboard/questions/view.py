@@ -43,11 +43,15 @@ class InboxResource(Resource[OpenQuestion]):
     def question(self, row: OpenQuestion) -> tuple[int, int]:
         return row.job, row.ordinal
 
+    def jobs(self, row: OpenQuestion) -> Sequence[int]:
+        """Return the job of the row, and those that ask the same."""
+        return (row.job, *row.others)
+
     def item(self, row: OpenQuestion) -> tuple[str, str | None]:
         return "questions", row.name
 
     def counted(self, rows: Sequence[OpenQuestion], plus: str) -> str:
-        jobs = {job for row in rows for job in (row.job, *row.others)}
+        jobs = {job for row in rows for job in self.jobs(row)}
         return f"{len(jobs)}{plus} jobs" if len(jobs) > len(rows) else ""
 
     def filter_fields(self, row: OpenQuestion) -> FilterFields:

@@ -186,6 +186,11 @@ class Resource(Generic[T]):
             return None
         return job_number(self.entity.listing.opens(row).partition("/")[0])
 
+    def jobs(self, row: T) -> Sequence[int]:
+        """Return the jobs that a command on the row is about."""
+        job = self.job(row)
+        return () if job is None else (job,)
+
     def invokers(self, row: T) -> Sequence[str]:
         """Return the invokers of the jobs that the row stands for, if they are known."""
         return ()

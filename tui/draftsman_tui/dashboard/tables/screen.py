@@ -287,10 +287,6 @@ class MainScreen(BaseScreen):
     def focus_target(self) -> Widget:
         return self.table
 
-    @property
-    def cursor_line(self) -> int | None:
-        return self.table.cursor_line
-
     def on_mount(self) -> None:
         self.table.focus()
         self._draw()
@@ -424,8 +420,8 @@ class MainScreen(BaseScreen):
         return table_filter.resolve_me(self.actor.voter, names)
 
     def jobs(self, *, optional: bool = False) -> list[int]:
-        jobs = (self.resource.job(row) for row in self.table.selected)
-        numbers = list(dict.fromkeys(number for number in jobs if number is not None))
+        jobs = (self.resource.jobs(row) for row in self.table.selected)
+        numbers = list(dict.fromkeys(number for row in jobs for number in row))
         if not numbers and not optional:
             raise Refused("select a row with a job first")
         return numbers
@@ -434,7 +430,9 @@ class MainScreen(BaseScreen):
         table = self.table
         jobs = set(numbers)
         table.keep_marked(
-            self.resource.key(row) for row in table.selected if self.resource.job(row) in jobs
+            self.resource.key(row)
+            for row in table.selected
+            if not jobs.isdisjoint(self.resource.jobs(row))
         )
 
     def seek_job(self, number: int) -> None:
@@ -497,7 +495,6 @@ class MainScreen(BaseScreen):
 
     @on(ResourceTable.Moved)
     def _moved(self) -> None:
-        self.position_toasts()
         self.refresh_bindings()
         self.row_preview.follow()
 

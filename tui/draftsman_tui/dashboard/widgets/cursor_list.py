@@ -80,11 +80,6 @@ class CursorList(ScrollView, can_focus=True):
         """Number of rows that fit below the head."""
         return max(1, self.size.height - self.HEAD)
 
-    @property
-    def cursor_line(self) -> int | None:
-        """Screen line of the cursor, if there are entries."""
-        return self.region.y + self.HEAD + self.span(self.cursor)[0] - self.top
-
     def move_to(self, index: int, *, scroll: bool = True) -> None:
         """Move the cursor to an entry, and scroll it into view."""
         index = self._clamp(index)

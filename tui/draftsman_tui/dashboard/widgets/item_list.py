@@ -85,10 +85,6 @@ class ItemList(CursorList):
     def length(self) -> int:
         return len(self._items)
 
-    @property
-    def cursor_line(self) -> int | None:
-        return None if self.selected is None else super().cursor_line
-
     def reset(self, position: ScrollPosition | None, *, selectable: bool, follows: bool) -> None:
         """Prepare for another tab, at a saved position; by default at the end if it follows."""
         self.selectable = selectable

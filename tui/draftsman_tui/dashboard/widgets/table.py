@@ -123,10 +123,6 @@ class ResourceTable(CursorList):
         return len(self._keys)
 
     @property
-    def cursor_line(self) -> int | None:
-        return super().cursor_line if self._keys else None
-
-    @property
     def keys(self) -> Sequence[str]:
         """Keys of all rows, in display order."""
         return self._keys

@@ -96,12 +96,6 @@ class JobScreen(BaseScreen):
         return self.diff_pane.view if self.diff_pane.display else self.item_list
 
     @property
-    def cursor_line(self) -> int | None:
-        if self.diff_pane.display:
-            return self.diff_pane.view.cursor_line
-        return self.item_list.cursor_line
-
-    @property
     def selected_key(self) -> str | None:
         item = self.item_list.selected
         return None if item is None else item.key
@@ -267,7 +261,6 @@ class JobScreen(BaseScreen):
 
     @on(ItemList.Moved)
     def _moved(self) -> None:
-        self.position_toasts()
         self._show_title()
 
     def _enter(self, tab: str, key: str | None = None) -> None:
@@ -343,6 +336,8 @@ class JobScreen(BaseScreen):
         pane = self.diff_pane
         if is_shown and patch is not self._patch:
             self._patch = patch
+            request = self.snapshot.job.request if self.snapshot is not None else None
+            pane.source = None if request is None else request.repo
             pane.load(patch.text)  # type: ignore[union-attr]
         if pane.display is not is_shown:
             has_focus = self.focused is self.focus_target
