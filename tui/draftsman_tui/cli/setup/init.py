@@ -70,7 +70,7 @@ class Asker:
 async def init(app: App, yes: bool) -> None:
     """Write a configuration from a few questions, and check it.
 
-    Asks for the database, the installed agents, Slack, Trello, people, a repository and a first job;
+    Asks for the database, the installed agents, Slack, Trello, people and a repository;
     `-` skips a step. Secrets stay where they are: the file gets the names of their variables or
     files. An existing file is overwritten only after a question.
     """
