@@ -33,6 +33,7 @@ REPLIES: Final = frozenset({"channels:history", "groups:history", "mpim:history"
 """Scopes for replies that do not mention the bot; direct messages need none."""
 
 METHODS: Final[Mapping[str, str | None]] = {
+    "agents.sessions.setStatus": "chat:write",
     "apps.connections.open": None,
     "assistant.threads.setStatus": "chat:write",
     "assistant.threads.setSuggestedPrompts": "assistant:write",

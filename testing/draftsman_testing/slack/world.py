@@ -136,6 +136,8 @@ class World(ServerState[Call]):
     """Unused URLs of sockets."""
     statuses: dict[tuple[str, str], ThreadStatus] = field(default_factory=dict)
     """By channel and thread."""
+    sessions: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """The states of the session of each channel and thread, in order."""
     no_status: set[str] = field(default_factory=set)
     """Channels in which threads have no status."""
     no_streams: set[str] = field(default_factory=set)

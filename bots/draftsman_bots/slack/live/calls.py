@@ -30,12 +30,14 @@ from draftsman_bots.slack.transport.api_errors import (
 from draftsman_bots.slack.transport.web_api import Data, WebApi
 
 STATUS: Final = "assistant.threads.setStatus"
+SESSION: Final = "agents.sessions.setStatus"
 START: Final = "chat.startStream"
 APPEND: Final = "chat.appendStream"
 STOP: Final = "chat.stopStream"
 EDIT: Final = "chat.update"
 RATES: Final = {
     STATUS: (1.0, 5),  # for each channel, as Slack limits it like chat.postMessage
+    SESSION: (1.5, 5),  # tier 3: 50 a minute
     START: (4.0, 5),  # tier 2: 20 a minute
     STOP: (4.0, 5),
     APPEND: (0.75, 20),  # tier 4: 100 a minute
@@ -78,6 +80,15 @@ class LiveRefusal(StrEnum):
     OFF = "off"
 
 
+class SessionState(StrEnum):
+    """State of the session of an agent in a thread."""
+
+    ACTIVE = "active"
+    PROCESSING = "processing"
+    SUSPENDED = "suspended"
+    CLOSED = "closed"
+
+
 class LiveCalls:
     """The calls of a bot process. None of them raises an error of Slack or of the network."""
 
@@ -104,6 +115,13 @@ class LiveCalls:
                 channel_id=channel, thread_ts=thread, status=text
             ),
         )
+
+    async def set_session(
+        self, channel: str, thread: str, state: SessionState, title: str
+    ) -> Data | LiveRefusal:
+        """Set the state of a thread's session, which begins with this title."""
+        args = {"channel_id": channel, "thread_ts": thread, "status": state, "title": title}
+        return await self._call(SESSION, channel, lambda: self._web.api_call(SESSION, json=args))
 
     async def start(
         self, channel: str, thread: str, chunks: list[dict[str, str]], **reader: str
@@ -159,7 +177,7 @@ class LiveCalls:
         """Return the limits: of the method, and of a method that the channel may refuse."""
         rate = RATES[method]
         limits = [RateLimit(f"slack#{method}", *(UNLIMITED if method == STATUS else rate))]
-        if method in (STATUS, START):
+        if method in (STATUS, SESSION, START):
             limits.append(RateLimit(f"slack#{method}:{channel}", *rate))
         return limits
 
@@ -198,7 +216,7 @@ class LiveCalls:
         if code in CONTENT:
             _log.warning("a live thread is not shown: %s", result)
             return LiveRefusal.CONTENT
-        if method in (STATUS, START):
+        if method in (STATUS, SESSION, START):
             return await self._turn_off(method, channel, result)
         return LiveRefusal.OVER
 

@@ -22,14 +22,15 @@ from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread, 
 from draftsman.deliveries.delivery import Unconfirmed
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.errors import DraftsmanError, Failure
+from draftsman.jobs.job import TERMINAL, WAITING
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.message_ref import CLOCK_SKEW, MessageRef
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.live import steps
-from draftsman_bots.slack.live.calls import LiveCalls, LiveRefusal
-from draftsman_bots.slack.transport.web_api import WebApi
+from draftsman_bots.slack.live.calls import LiveCalls, LiveRefusal, SessionState
+from draftsman_bots.slack.transport.web_api import Data, WebApi
 
 # Search for a stream whose start was not confirmed.
 #
@@ -249,6 +250,8 @@ class LiveThreadLoop:
         is_due = age >= (STATUS_INTERVAL if text != thread.status_text else RENEWAL)
         if thread.quiet or not (is_due or thread.is_status_removed):
             return thread
+        if not thread.has_status:
+            await self._set_session(thread, SessionState.PROCESSING, channel, root)
         result = await self._calls.set_status(channel, root, text)
         if isinstance(result, LiveRefusal):
             return replace(thread, quiet=result is not LiveRefusal.LATER)
@@ -257,8 +260,19 @@ class LiveThreadLoop:
     async def _remove_status(self, thread: LiveThread, channel: str, root: str) -> LiveThread:
         if not thread.has_status:
             return thread
+        state = _session_state(thread)
+        if await self._set_session(thread, state, channel, root) is LiveRefusal.LATER:
+            return thread
         result = await self._calls.set_status(channel, root, "")
         return thread if result is LiveRefusal.LATER else thread.with_status("")
+
+    async def _set_session(
+        self, thread: LiveThread, state: SessionState, channel: str, root: str
+    ) -> Data | LiveRefusal | None:
+        """Set the state of the thread's session, if the app is an agent of Slack."""
+        if not self._identity.is_agent:
+            return None
+        return await self._calls.set_session(channel, root, state, steps.session_title(thread))
 
     async def _reader(self, thread: LiveThread) -> dict[str, str] | None:
         """Return the reader of a stream in a channel; None: unknown to Slack."""
@@ -268,6 +282,13 @@ class LiveThreadLoop:
         if not user or not team:
             return None
         return {"recipient_user_id": user, "recipient_team_id": team}
+
+
+def _session_state(thread: LiveThread) -> SessionState:
+    """Return the state of the session of a run that does not work any more."""
+    if thread.job_status in TERMINAL:
+        return SessionState.CLOSED
+    return SessionState.SUSPENDED if thread.job_status in WAITING else SessionState.ACTIVE
 
 
 def _channel_and_thread(thread: LiveThread) -> tuple[str, str] | None:

@@ -61,6 +61,11 @@ def status_line(thread: LiveThread, progress: LiveProgress) -> str:
     return _plain(f"is working on {thread.name}: {activity}", MAX_STATUS)
 
 
+def session_title(thread: LiveThread) -> str:
+    """Return the title of a session of Slack."""
+    return _plain(f"{thread.name}: {thread.title}", MAX_TITLE)
+
+
 def steps_of(thread: LiveThread, progress: LiveProgress) -> Steps:
     """Return the tasks that the stream of a run shows: the steps of the plan, and the newest line.
 

@@ -46,6 +46,32 @@ def set_status(world: World, args: Args) -> Json:
     return {}
 
 
+SESSION_STATES: Final = {"active", "processing", "suspended", "closed"}
+TITLE_MOST: Final = 200
+
+
+@method("agents.sessions.setStatus", "chat:write")
+def set_session(world: World, args: Args) -> Json:
+    """Set the state of the session of an agent in a thread, and begin it if there is none.
+
+    docs.slack.dev/reference/methods/agents.sessions.setStatus: only apps that are declared as
+    agents have sessions.
+    """
+    channel = visible_channel(world, args.need("channel_id"))
+    thread = args.need("thread_ts")
+    state = args.need("status")
+    if state not in SESSION_STATES:
+        raise invalid_arguments("invalid_arguments", ["status: not an acceptable value"])
+    if len(args.maybe("title") or "") > TITLE_MOST:
+        raise invalid_arguments("invalid_arguments", ["title: at most 200 characters"])
+    if "assistant:write" not in world.scopes:
+        raise ApiError("feature_not_enabled")
+    if thread not in channel.messages:
+        raise ApiError("invalid_thread_ts")
+    world.sessions.setdefault((channel.id, thread), []).append(state)
+    return {"status": state}
+
+
 @method("chat.startStream", "chat:write")
 def start_stream(world: World, args: Args) -> Json:
     """Begin a message that grows; in a channel it needs its reader."""

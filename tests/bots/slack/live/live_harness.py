@@ -44,9 +44,10 @@ class LiveHarness:
         self.loop = self.bot()
         self._rows = 0
 
-    def bot(self, **options: Any) -> LiveThreadLoop:
-        """Return the loop of another bot process."""
+    def bot(self, *, is_agent: bool = False, **options: Any) -> LiveThreadLoop:
+        """Return the loop of another bot process; its app may be an agent of Slack."""
         identity = Identity()
+        identity.scopes = frozenset({"assistant:write"}) if is_agent else None
         identity.update(
             {"team_id": self.slack.team, "user_id": self.slack.bot_user, "bot_id": "B000000001"}
         )
@@ -119,6 +120,10 @@ class LiveHarness:
     def status(self) -> str:
         """Return the status of the card's thread."""
         return self.slack.status(self.room, self.card()["ts"])
+
+    def sessions(self) -> list[str]:
+        """Return the states of the session of the card's thread, in order."""
+        return self.slack.world.sessions.get((self.room, self.card()["ts"]), [])
 
     def stream(self) -> Json:
         """Return the only stream."""

@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.jobs.runs.outcome import Done, Snooze
-from draftsman_bots.slack.live.calls import STATUS
+from draftsman_bots.slack.live.calls import SESSION, STATUS
 from draftsman_bots.slack.live.loop import LEASE, RENEWAL, START_AFTER, STATUS_INTERVAL
 from draftsman_bots.slack.live.steps import MAX_STATUS
 from draftsman_testing.factories import QUESTION
@@ -32,6 +32,46 @@ async def test_a_thread_shows_the_newest_line_while_the_run_works(live: LiveHarn
     await live.round()
     assert live.status() == ""
     assert not live.slack.streams(live.room)[1:]
+
+
+@pytest.mark.parametrize(
+    ("ending", "state"), [("question", "suspended"), ("snooze", "active"), ("done", "closed")]
+)
+async def test_an_agent_of_slack_has_a_session_in_the_thread(
+    live: LiveHarness, ending: str, state: str
+) -> None:
+    loop = live.bot(is_agent=True)
+    work = await live.running(text="Tidy up")
+    await loop.run_once()
+    await live.line(work, "npm test")
+    await live.round(STATUS_INTERVAL, loop)
+    assert live.sessions() == ["processing"]
+    if ending == "question":
+        await live.rt.asking.ask(work.lease, QUESTION)
+    else:
+        outcome = Done({}) if ending == "done" else Snooze(3600)
+        await live.rt.settlement.outcome(work, outcome)
+    await live.round(loop=loop)
+    await live.round(loop=loop)
+    assert live.sessions() == ["processing", state]
+
+
+async def test_a_session_that_slack_refuses_stops_no_status(live: LiveHarness) -> None:
+    loop = live.bot(is_agent=True)
+    live.slack.world.scopes.discard("assistant:write")
+    await live.running()
+    await loop.run_once()
+    await live.round(RENEWAL, loop)
+    assert live.status()
+    assert live.sessions() == []
+    assert sum(call.method == SESSION for call in live.slack.calls) == 1, "it is off for a day"
+
+
+async def test_an_app_that_is_no_agent_has_no_session(live: LiveHarness) -> None:
+    await live.running()
+    await live.loop.run_once()
+    assert live.status()
+    assert live.sessions() == []
 
 
 async def test_a_secret_in_the_title_is_not_shown(live: LiveHarness) -> None:
