@@ -15,10 +15,12 @@ import venv
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from draftsman.testing.databases import TEST_URL
+from hatch_build import ProjectUrls
 from tests.plugins import example
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,6 +104,15 @@ def test_the_wheel_holds_exactly_the_files_of_the_packages(wheel: Path) -> None:
     assert {name for name in folders if not name.endswith((".dist-info", ".data"))} == {
         Path(package).name for package in PACKAGES
     }
+
+
+def test_urls_come_from_the_address_of_the_project_if_it_has_one(wheel: Path) -> None:
+    data = zipfile.ZipFile(wheel)
+    (name,) = [name for name in data.namelist() if name.endswith(".dist-info/METADATA")]
+    assert "\nProject-URL:" not in data.read(name).decode()
+    metadata: dict[str, Any] = {}
+    ProjectUrls(str(ROOT), {"address": "https://forge.example/acme/draftsman/"}).update(metadata)
+    assert metadata["urls"]["Issues"] == "https://forge.example/acme/draftsman/issues"
 
 
 def test_the_installed_package_works_in_any_folder(

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from draftsman_tui.cli import pages
+from draftsman_tui.cli import main, pages
 from tests.docs.code_names import ROOT
 from tests.docs.command_lines import problem
 from tests.docs.pages import DOCS
@@ -33,6 +33,11 @@ def test_its_commands_can_be_parsed(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line for _, cell, _ in ROWS for line in re.findall("`draftsman ([^`]+)`", cell)]
     wrong = [(line, text) for line in lines if (text := problem(line))]
     assert wrong == []
+
+
+def test_every_command_has_a_row() -> None:
+    commands = [*main.COMMANDS, *main.channel_commands()]
+    assert [name for name in commands if pages.page_of([name]) is None] == []
 
 
 def test_messages_name_pages_and_sections_that_an_installation_has() -> None:

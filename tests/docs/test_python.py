@@ -43,9 +43,31 @@ def run(code: str, **names: Any) -> dict[str, Any]:
 
 
 def test_every_example_is_python() -> None:
-    assert len(BLOCKS) == 9
+    assert len(BLOCKS) == 10
     for code in (*BLOCKS.values(), WAIT):
         compile(code, "docs/python.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+@pytest.mark.usefixtures("configured")
+async def test_jobs_logs_and_files(make: Factory, capsys: pytest.CaptureFixture[str]) -> None:
+    async def are_submitted() -> bool:
+        return len(await make.rt.read_model.jobs()) == 2
+
+    async with background(asyncio.to_thread(run, BLOCKS["Jobs, logs and files"])) as script:
+        await until(are_submitted, "both jobs")
+        for number in (1, 2):
+            work = await make.running(number)
+            await make.rt.checkpoints.log(work.lease, 1, f"log of {number}")
+            await make.rt.checkpoints.artifact(work.lease, f"{number}.txt", "file", b"data")
+            await make.rt.settlement.outcome(work, Done())
+        await script
+    assert capsys.readouterr().out.splitlines() == [
+        "D-1 completed log of 1",
+        "1.txt 4 bytes",
+        "D-2 completed log of 2",
+        "2.txt 4 bytes",
+        "2 None",
+    ]
 
 
 @pytest.mark.usefixtures("configured")

@@ -106,11 +106,12 @@ async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
 
 
 @pytest.fixture
-async def inbox(rt: Runtime) -> AsyncIterator[Inbox]:
-    """Provide a server with the address that browsers use."""
+async def inbox(rt: Runtime, request: pytest.FixtureRequest) -> AsyncIterator[Inbox]:
+    """Provide a server with the address that browsers use, and an undo window of `param`."""
+    undo = getattr(request, "param", 0)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    async with serving(rt, listen=address, url=f"http://{address}") as inbox:
+    async with serving(rt, listen=address, url=f"http://{address}", undo=undo) as inbox:
         yield inbox
 
 
@@ -157,7 +158,7 @@ class Tab:
 
     async def text(self) -> str:
         """Return the visible text."""
-        return str(await self.page.evaluate("document.body.innerText"))
+        return str(await self.page.evaluate("document.body?.innerText ?? ''"))
 
     async def resize(self, width: int, *, dark: bool = False) -> None:
         """Show the page on a screen of this width."""
@@ -298,6 +299,41 @@ async def test_a_decision_is_in_reach_wherever_its_reader_is(
             if covered := await tab.page.evaluate(COVERED):
                 found.append(f"{where}: the bar covers {covered}")
     assert found == []
+
+
+@pytest.mark.parametrize(("inbox", "undone"), [(60, True), (2, False)], indirect=["inbox"])
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_a_decision_is_undone_on_a_phone_or_counts(
+    browser: Browser,
+    inbox: Inbox,
+    make: Factory,
+    people: People,
+    rt: Runtime,
+    scripts: bool,
+    undone: bool,
+) -> None:
+    work = await make.reviewed()
+    tab = await sign_in(browser, inbox, people, "dave")
+    await tab.resize(390)
+    await tab.page.tell("Emulation.setScriptExecutionDisabled", value=not scripts)
+    path = f"/questions/{work.name}/1"
+    await tab.go(path)
+    await tab.click("button[value=approve]")
+    await tab.is_at(f"{path}?held")
+    if undone:
+        assert "Your approval counts in" in await tab.text()
+        await tab.picture("undo", whole=False)
+        await tab.click(".decision button")
+        await tab.is_at(f"{path}/undo")
+        assert "Undone: your answer does not count." in await tab.text()
+        assert (await rt.questions.get(work.number, 1)).outcome == "open"
+        return
+
+    async def counts() -> bool:
+        return "Your answer was recorded." in await tab.text()
+
+    await until(counts, "the page of the decision that counts")
+    assert (await rt.questions.get(work.number, 1)).outcome == "approved"
 
 
 @pytest.mark.parametrize("scripts", [True, False])

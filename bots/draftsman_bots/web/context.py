@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from draftsman.processes.lifecycle import StopSignal
+from draftsman_bots.process.background import BackgroundTasks
 from draftsman_bots.web.access import Access, Visit
 from draftsman_bots.web.problems import PageProblem
 
@@ -95,6 +96,8 @@ class WebContext:
     provider: OidcProvider | None = None
     limits: Limits = field(default_factory=Limits)
     stop: StopSignal = field(default_factory=StopSignal)
+    tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
+    """Answers that wait for the end of their undo window."""
     streams: Counter[int] = field(default_factory=Counter)
     """Live logs by session."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import PlainTextResponse, RedirectResponse
@@ -20,6 +21,7 @@ from draftsman.ids import job_number
 from draftsman.jobs.details.sections.facts import facts
 from draftsman.jobs.details.sections.questions import heading, remark_lines
 from draftsman.jobs.details.sections.section import JobSection
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.questions.answer import Verdict
 from draftsman.questions.question import (
     OpenQuestion,
@@ -32,6 +34,7 @@ from draftsman_bots.web.access import client_address
 from draftsman_bots.web.pages import page, read_form, unfolded
 from draftsman_bots.web.problems import PageProblem, error_text
 from draftsman_bots.web.section_html import page_reader
+from draftsman_bots.web.undo_window import apply_when_due, effect_of, entered_in, response_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +85,10 @@ async def show(context: WebContext, request: Request) -> Response:
     visit = await context.access.required(request)
     question = await _question(context, request, visit)
     note = _recorded_note(request) if "recorded" in request.query_params else ""
-    return await _question_page(context, visit, question, note=note)
+    problem = ""
+    if "held" in request.query_params:
+        note, problem = await effect_of(context.rt, question, visit.actor)
+    return await _question_page(context, visit, question, note=note, problem=problem)
 
 
 async def answer(context: WebContext, request: Request) -> Response:
@@ -113,11 +119,34 @@ async def answer(context: WebContext, request: Request) -> Response:
         problem = "".join(map(str, refused(error.verdict).whole))
     else:
         verdict = result.value
+        if isinstance(verdict, PendingDecision):
+            window = context.settings.undo
+            context.tasks.spawn(apply_when_due(context.rt, verdict, window))
+            return RedirectResponse(f"{_path(question)}?held", 303)
         also = f"&also={len(verdict.also)}" if isinstance(verdict, Verdict) and verdict.also else ""
         return RedirectResponse(f"{_path(question)}?recorded{also}", 303)
     return await _question_page(
         context, visit, question, status=409, problem=problem, entered=fields
     )
+
+
+async def undo(context: WebContext, request: Request) -> Response:
+    """Undo an answer in its undo window, and show its form again with what was entered."""
+    visit = await context.access.required(request)
+    fields = await read_form(request)
+    context.access.check_form(visit, fields)
+    question = await _question(context, request, visit)
+    service = context.rt_of(visit).pending_decisions
+    decision = await service.of_question(question.job, question.ordinal, visit.actor)
+    if decision is None or not await service.undo(decision):
+        raise PageProblem(
+            409,
+            f"Your answer to {question.name} can no longer be undone.",
+            f"It counts since the end of its undo window: open {question.name} to see its effect.",
+        )
+    entered = entered_in(decision, question)
+    note = "Undone: your answer does not count. Change it, or leave the question open."
+    return await _question_page(context, visit, question, undone=note, entered=entered)
 
 
 async def diff_file(context: WebContext, request: Request) -> Response:
@@ -158,6 +187,7 @@ async def _question_page(
     *,
     status: int = 200,
     note: str = "",
+    undone: str = "",
     problem: str = "",
     entered: dict[str, str] | None = None,
 ) -> Response:
@@ -169,6 +199,8 @@ async def _question_page(
     )
     if live is not None:
         await rt.figures.record_views([live], visit.actor)
+    held = await rt.pending_decisions.of_question(question.job, question.ordinal, visit.actor)
+    seconds = 0 if held is None else max(0, ceil((held.applies_at - details.at).total_seconds()))
     review = await rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     reader = page_reader(rt, details)
     about = (fact for fact in facts(details, reader) if fact.label in ABOUT)
@@ -178,7 +210,7 @@ async def _question_page(
     entered = dict.fromkeys(ENTRIES, "") | (entered or {})
     commented = entered["comments"].splitlines()
     missing = missing_diff(question)
-    return page(
+    response = page(
         "question",
         visit,
         status=status,
@@ -190,6 +222,9 @@ async def _question_page(
         remarks=[*remark_lines(question, details, reader)],
         is_approval=question.kind is QuestionKind.APPROVAL,
         is_open=live is not None,
+        held="" if held is None else response_name(held),
+        seconds=seconds,
+        undone=undone,
         may_answer=live is not None and rt.figures.may_answer(live, visit.actor),
         action="" if action is None else action_text(action),
         asking=details.asking.get(question.ordinal),
@@ -210,6 +245,9 @@ async def _question_page(
         key=entered.get("key") or secrets.token_urlsafe(12),
         next_question=await _next_question(context, visit, question),
     )
+    if held is not None:
+        response.headers["refresh"] = f"{seconds + 1}; url={_path(question)}?held"
+    return response
 
 
 def _named(diff: ShownDiff, comments: Sequence[str]) -> set[str]:
@@ -306,7 +344,10 @@ async def _submitted(
     key = fields.get("key", "")
     if not 8 <= len(key) <= MAX_KEY:
         raise PageProblem(400, "The form is incomplete.", "Open the question again.")
-    call = Call(context.rt_of(visit), visit.actor, f"web:{visit.session.id}:{question.name}:{key}")
+    only = "only" in fields  # identical questions that are left open: at once
+    event = f"web:{visit.session.id}:{question.name}:{key}"
+    window = 0 if only else context.settings.undo
+    call = Call(context.rt_of(visit), visit.actor, event, window)
     row = (question.job, question.ordinal)
     if question.kind is QuestionKind.APPROVAL:
         decide = ACTIONS.get(fields.get("decision", ""))
@@ -330,4 +371,4 @@ async def _submitted(
         raise UsageError(" or ".join(filter(None, (choices, writes))))
     if choice and choice not in question.values():
         raise UsageError(f"{choice[:60]!r} is not a choice of {question.name}")
-    return await questions.answer(call, row, choice or text, only="only" in fields)
+    return await questions.answer(call, row, choice or text, only=only)

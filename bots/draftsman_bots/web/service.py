@@ -102,6 +102,7 @@ def application(context: WebContext) -> Starlette:
             route("/", question_pages.inbox),
             route("/questions/{job}/{ordinal}", question_pages.show),
             route("/questions/{job}/{ordinal}", question_pages.answer, "POST"),
+            route("/questions/{job}/{ordinal}/undo", question_pages.undo, "POST"),
             route("/questions/{job}/{ordinal}/diff.txt", question_pages.diff_file),
             route("/start", start_pages.overview),
             route("/start/{kind}/{name:path}", start_pages.show),
@@ -243,7 +244,10 @@ class WebService:
     async def run(self) -> None:
         """Serve until stopped."""
         _log.info("serving the web inbox on %s, port %s", self.url, self.port)
-        await self._server.run()
+        try:
+            await self._server.run()
+        finally:
+            await self.context.tasks.close(0)
 
 
 def _provider(settings: WebSettings) -> OidcProvider | None:

@@ -25,10 +25,12 @@ from draftsman.jobs.control.job_message import SentMessage
 from draftsman.jobs.control.service.control import CancelResult, PauseResult
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import TERMINAL, Job, Source
+from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.jobs.requests.service.submissions import SubmittedJob
+from draftsman.jobs.runs.saved_data import Artifact, LogChunk
 from draftsman.questions.answer import Verdict
 from draftsman.questions.question import Decision, Question
 from draftsman.questions.response import Response
@@ -400,6 +402,8 @@ class QuestionClient(ScheduleClient):
 
 Cursor = tuple[int, int, int]
 """A position in the event feed of all jobs: `Event.cursor`."""
+MAX_NAMED: Final = 5
+"""Jobs that the error of a wait names."""
 ACTIVITY_INTERVAL = 0.3
 """Seconds between reads of new activity."""
 
@@ -502,6 +506,59 @@ class Client(QuestionClient):
     async def get(self, job: JobName) -> Job:
         """Return a job with its status and result; raises NotFound."""
         return await self._rt.read_model.job(await self._number(job))
+
+    async def jobs(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
+        """Return the jobs that match all filters, newest first; 50 unless `limit` is given.
+
+        `before` is the number of the last job of a page, for the next one. Raises NotFound for a
+        group.
+        """
+        return await self._rt.read_model.jobs(**filters)
+
+    async def logs(self, job: JobName, *, follow: bool = False) -> AsyncIterator[LogChunk]:
+        """Yield the output of the runs of a job; with `follow`, until the job has ended."""
+        number = await self._number(job)
+        async for chunk in self._rt.log_feed.items(number, follow=follow, activity=False):
+            yield chunk
+
+    async def diff(self, job: JobName) -> str | None:
+        """Return the newest changes of a job as a patch of git; None: it has none."""
+        patch = await self._rt.changes.patch(await self._number(job))
+        if patch is None:
+            return None
+        return (await self._rt.checkpoints.content(patch)).decode("utf-8", "replace")
+
+    async def artifacts(self, job: JobName) -> list[Artifact]:
+        """Return the files of a job, without their bytes; raises NotFound."""
+        return await self._rt.checkpoints.artifacts(await self._number(job))
+
+    async def artifact(self, job: JobName, name: str) -> bytes:
+        """Return the bytes of a file of a job, of the newest if several have the name.
+
+        Raises NotFound.
+        """
+        _, data = await self._rt.checkpoints.read_artifact(await self._number(job), name)
+        return data
+
+    async def wait_all(self, jobs: Iterable[JobName], timeout: float | None = None) -> list[Job]:
+        """Return the jobs, in their order, once all have ended; raises NotFound.
+
+        Raises TimeoutError after `timeout` seconds; the jobs are not affected.
+        """
+        numbers = [await self._number(job) for job in jobs]
+        left = set(numbers)
+        try:
+            async with asyncio.timeout(timeout) as timer:
+                async for number in self._rt.read_model.ends(numbers):
+                    left.discard(number)
+        except TimeoutError:
+            if timer.expired():
+                names = ", ".join(map(job_name, sorted(left)[:MAX_NAMED]))
+                more = f" and {len(left) - MAX_NAMED} more" if len(left) > MAX_NAMED else ""
+                text = f"{names}{more} did not end within {timeout:g} s"
+                raise TimeoutError(text) from None
+            raise
+        return [await self._rt.read_model.job(number) for number in numbers]
 
     async def wait(self, job: JobName, timeout: float | None = None) -> Job:
         """Return a job once it has ended; raises NotFound.

@@ -21,7 +21,9 @@ from draftsman.jobs.control.job_message import SentMessage
 from draftsman.jobs.control.service.control import CancelResult, PauseResult
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import Job
+from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.jobs.requests.service.submissions import SubmittedJob
+from draftsman.jobs.runs.saved_data import Artifact, LogChunk
 from draftsman.questions.answer import Verdict
 from draftsman.questions.question import Question
 from draftsman.queues.queue_models import QueuedJob, QueueSummary
@@ -326,6 +328,40 @@ class BlockingClient(LoopThread):
     def get(self, job: JobName) -> Job:
         """Return a job with its status and result; raises NotFound."""
         return self._run(self._client.get(job))
+
+    def jobs(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
+        """Return the jobs that match all filters, newest first; 50 unless `limit` is given.
+
+        `before` is the number of the last job of a page, for the next one. Raises NotFound for a
+        group.
+        """
+        return self._run(self._client.jobs(**filters))
+
+    def logs(self, job: JobName, *, follow: bool = False) -> Iterator[LogChunk]:
+        """Yield the output of the runs of a job; with `follow`, until the job has ended."""
+        return self._iterate(self._client.logs(job, follow=follow))
+
+    def diff(self, job: JobName) -> str | None:
+        """Return the newest changes of a job as a patch of git; None: it has none."""
+        return self._run(self._client.diff(job))
+
+    def artifacts(self, job: JobName) -> list[Artifact]:
+        """Return the files of a job, without their bytes; raises NotFound."""
+        return self._run(self._client.artifacts(job))
+
+    def artifact(self, job: JobName, name: str) -> bytes:
+        """Return the bytes of a file of a job, of the newest if several have the name.
+
+        Raises NotFound.
+        """
+        return self._run(self._client.artifact(job, name))
+
+    def wait_all(self, jobs: Iterable[JobName], timeout: float | None = None) -> list[Job]:
+        """Return the jobs, in their order, once all have ended; raises NotFound.
+
+        Raises TimeoutError after `timeout` seconds; the jobs are not affected.
+        """
+        return self._run(self._client.wait_all(list(jobs), timeout))
 
     def wait(self, job: JobName, timeout: float | None = None) -> Job:
         """Return a job once it has ended; raises NotFound.

@@ -26,11 +26,12 @@ from draftsman.questions.review_comment import request_text
 _RETRIED: Final = frozenset({Status.FAILED, Status.DEAD_LETTER, Status.CANCELED, Status.EXPIRED})
 _NOTHING: Final = sha256(b"").hexdigest()
 """SHA-256 of the patch of a run that changed nothing."""
-_NOUNS: Final = {
+RESPONSES: Final = {
     "approved": "approval",
     "denied": "denial",
     CHANGES_REQUESTED: "request for changes",
 }
+"""What the response of a person is called, by its outcome; any other is an answer."""
 
 
 def title_before(question: Question, title: str) -> str:
@@ -138,6 +139,6 @@ def already_recorded(verdict: Verdict) -> str:
             f" {verdict.quorum}."
         )
     resolution = verdict.resolution or {}
-    kind = _NOUNS.get(str(resolution.get("outcome")), "answer")
+    kind = RESPONSES.get(str(resolution.get("outcome")), "answer")
     text = f": {verdict.answer_text}" if verdict.answer_text else ""
     return f"{verdict.name}: your {kind} is already recorded{text}."

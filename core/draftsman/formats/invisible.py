@@ -44,10 +44,14 @@ def replace_invisible(text: str) -> str:
     return _INVISIBLE.sub(lambda match: REPLACEMENT * len(match[0]), text)
 
 
+_NAMED: Final = {"\n": "\\n", "\t": "\\t"}
+"""Escapes that every reader knows."""
+
+
 def braces(text: str) -> str:
     r"""Return characters as `\u{200b}`, and equal ones in a row as `\u{200b}{12}`."""
     return "".join(
-        f"\\u{{{ord(char):x}}}" + (f"{{{count}}}" if count > 1 else "")
+        _NAMED.get(char, f"\\u{{{ord(char):x}}}") + (f"{{{count}}}" if count > 1 else "")
         for char, count in ((char, len([*run])) for char, run in groupby(text))
     )
 

@@ -91,7 +91,7 @@ class Inbox:
 @asynccontextmanager
 async def serving(rt: Runtime, **web: Any) -> AsyncIterator[Inbox]:
     """Serve the inbox with these settings."""
-    settings = WebSettings.model_validate({"listen": "127.0.0.1:0", "url": ORIGIN} | web)
+    settings = WebSettings.model_validate({"listen": "127.0.0.1:0", "url": ORIGIN, "undo": 0} | web)
     own = wire(rt.settings.model_copy(update={"web": settings}), rt.db, rt.embedded)
     own.policy.update_from(rt.policy)
     service = WebService(own)

@@ -383,3 +383,28 @@ def test_closing_ends_the_calls_of_other_threads(
     other.join(10)
     assert ends == ["this client is closed; open a new Draftsman"]
     client.close()
+
+
+async def test_jobs_are_filtered_and_waited_for(client: Client, make: Factory) -> None:
+    patch = b"diff --git a/x b/x\n"
+    work = await make.running(tags=("team=pay",))
+    await make.rt.changes.store(work.lease, patch)
+    others = [await make.queued() for _ in range(6)]
+    assert [job.number for job in await client.jobs(tags=["team"])] == [work.number]
+    assert [job.number for job in await client.jobs(statuses=[Status.QUEUED], limit=2)] == [
+        *others[:-3:-1]
+    ]
+    assert await client.diff(work.name) == patch.decode()
+    assert await client.diff(others[0]) is None
+    with pytest.raises(NotFound):
+        await client.artifact(work.number, "no-such-file")
+    with pytest.raises(NotFound):
+        await client.jobs(group="no-such-group")
+    with pytest.raises(TimeoutError, match=r"^D-1, D-2, D-3, D-4, D-5 and 2 more did not end"):
+        await client.wait_all([work.number, *others], timeout=0.01)
+    waiting = asyncio.ensure_future(client.wait_all([others[0], work.name, others[0]]))
+    await make.rt.job_control.cancel(others[0], make.owner)
+    await make.rt.settlement.outcome(work, Done())
+    ended = [(job.number, job.status) for job in await waiting]
+    canceled = (others[0], Status.CANCELED)
+    assert ended == [canceled, (work.number, Status.COMPLETED), canceled]

@@ -45,7 +45,7 @@ def missing(extra: Extra) -> str | None:
 
 def advice(extra: Extra) -> str:
     """Return the command that installs an extra."""
-    return f"the {extra.label} is not installed; run: pip install {_requirement(extra)}"
+    return f"the {extra.label} is not installed; run: pip install {_requirements(extra)}"
 
 
 def require(extra: Extra) -> None:
@@ -54,10 +54,17 @@ def require(extra: Extra) -> None:
         raise ConfigError(f"{advice(extra)}  (module {name} not found)")
 
 
-def _requirement(extra: Extra) -> str:
-    """Return the requirement for pip: the source folder of this installation, or the name."""
-    folder = source_folder() if extra.package == plugins.OWN else None
-    return shlex.quote(f"{folder or extra.package}[{extra.name}]")
+def _requirements(extra: Extra) -> str:
+    """Return what pip installs: an extra of the source folder or package, else its libraries.
+
+    draftsman itself is not looked for on an index, where its name may belong to others.
+    """
+    if extra.package != plugins.OWN:
+        return shlex.quote(f"{extra.package}[{extra.name}]")
+    if folder := source_folder():
+        return shlex.quote(f"{folder}[{extra.name}]")
+    lines = (line.partition(";") for line in distribution(plugins.OWN).requires or ())
+    return shlex.join(name.strip() for name, _, when in lines if f"'{extra.name}'" in when)
 
 
 def source_folder() -> Path | None:

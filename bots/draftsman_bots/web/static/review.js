@@ -1,5 +1,5 @@
-// Begins a comment at the number of a line, and unfolds a file that the list of files leads to.
-// Without scripts, the number sends the form, and its page has the beginning of the comment.
+// Begins a comment at the number of a line, unfolds a file that the list of files leads to, and
+// counts the seconds of the undo window. Without scripts, the number sends the form, and its page has the beginning of the comment.
 "use strict";
 
 const comments = document.getElementById("comments");
@@ -20,5 +20,7 @@ document.addEventListener("click", (event) => {
   comments.setSelectionRange(comments.value.length, comments.value.length);
   comments.scrollIntoView({ block: "center" });
 });
+const seconds = document.getElementById("seconds");
+if (seconds) setInterval(() => (seconds.textContent = Math.max(0, seconds.textContent - 1)), 1000);
 window.addEventListener("hashchange", unfold);
 unfold();

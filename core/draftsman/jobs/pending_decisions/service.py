@@ -156,6 +156,12 @@ class PendingDecisions:
 
         return await self._db.run_transaction(work)
 
+    async def of_question(self, job: int, ordinal: int, actor: Actor) -> PendingDecision | None:
+        """Return the decision of a person on a question, while it can be undone."""
+        voter = self._policy.resolve(actor).voter
+        async with self._db.connection() as conn:
+            return await store.of_question(conn, job, ordinal, voter)
+
     async def undo(self, decision: PendingDecision) -> bool:
         """Undo a decision; False if it has taken effect, or was undone before."""
         return await self._db.run_transaction(lambda conn: store.undo(conn, decision.id))

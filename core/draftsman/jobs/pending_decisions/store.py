@@ -49,6 +49,14 @@ async def hold(
     return await fetch_one(conn, _Q["hold"], params, PendingDecision)
 
 
+async def of_question(
+    conn: Connection, job: int, question: int, voter: str
+) -> PendingDecision | None:
+    """Return the decision of a person on a question; None without one."""
+    params = {"job": job, "question": question, "voter": voter}
+    return await fetch_one(conn, _Q["of_question"], params, PendingDecision)
+
+
 async def take(conn: Connection, id: int, *, early: bool) -> bool:
     """Lock a due decision for this transaction; False if it was applied or undone.
 

@@ -8,6 +8,12 @@ SELECT id, job, question, source, source_event_id, actor_id, actor_display_name,
        %(actor_id)s::text, %(display_name)s::text, %(voter)s::text, %(is_owner)s::boolean,
        %(decision)s::jsonb, %(payload)s::jsonb, %(seconds)s::float8)
 
+-- name: of_question
+SELECT id, job, question, source, source_event_id, actor_id, actor_display_name, voter, is_owner,
+       decision, applies_at
+  FROM draftsman.pending_decisions
+ WHERE job = %(job)s AND question = %(question)s AND voter = %(voter)s
+
 -- name: take
 SELECT draftsman.take_decision(%(id)s::bigint, %(early)s::boolean)
 
