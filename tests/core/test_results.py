@@ -118,16 +118,17 @@ def test_sizes_are_bounded_and_the_rest_is_named() -> None:
     many = as_data({str(number): TABLE for number in range(100)})
     assert shown_result(many, "D-7", FULL)[2 * 20 :] == (Note(("… and 80 more values: ", FULL)),)
     numbers = as_data(Table(["n"], [[number] for number in range(200)]))
-    assert "| 199" in print_plain(shown_result(numbers, "D-7", FULL, DETAILS))
+    assert "\n199" in print_plain(shown_result(numbers, "D-7", FULL, DETAILS))
 
 
 def test_columns_are_lined_up_also_of_wide_characters() -> None:
     table = Table(["name", "n"], [["日本", 5], ["eu", 1200], ["é", None]])
     assert print_plain(shown_result(as_data(table), "D-7", FULL)).split("\n") == [
-        "| name  n",
-        "| 日本     5",
-        "| eu    1200",
-        "| é",
+        "name  n",
+        "──────────",
+        "日本     5",
+        "eu    1200",
+        "é",
     ]
 
 

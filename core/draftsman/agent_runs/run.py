@@ -101,6 +101,7 @@ async def _run_iteration(
     try:
         plan = replace(plan, agent=await _with_repo_config(plan, workspace))
         workspace = await workspace.with_sandbox(run.settings.sandbox)
+        run.remove_paths = workspace.path_remover()
         sandbox = await _record_workspace(plan, workspace)
         session = await _open_session(plan, workspace, usage)
         if plan.iteration.result is not None:

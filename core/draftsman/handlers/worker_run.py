@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, cast
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -177,6 +177,8 @@ class WorkerRun:
         self._progress = 0
         """The checkpoints and the keys of steps of the run so far."""
         self.secrets: Collection[str] = ()
+        self.remove_paths: Callable[[Any], Any] = lambda value: value
+        """Makes paths of the run's folders relative, in what people read."""
         """Values that are replaced wherever the handler writes: those of its secrets."""
         self.pause = RunPause(interrupt)
         """The tasks of the handler that wait, for people, a time or other jobs."""
@@ -210,6 +212,10 @@ class WorkerRun:
     def hidden(self, value: V) -> V:
         """Return a value without those of the run's secrets."""
         return hide_values(value, self.secrets) if self.secrets else value
+
+    def shown(self, value: V) -> V:
+        """Return a value as people read it: without secrets, and without paths of this machine."""
+        return cast("V", self.remove_paths(self.hidden(value)))
 
     # Heartbeats
 
@@ -341,7 +347,7 @@ class WorkerRun:
         """Append an event to the job, as `RunContext.event` does."""
         reserved_names.check_event_kind(kind, owner)
         last_event = self._last_event
-        stored = self.hidden(payload or {})
+        stored = self.shown(payload or {})
         sent = False
 
         async def send() -> int:
@@ -567,7 +573,7 @@ class WorkerRun:
         """The run's log, opened when it is first used."""
         if self._log is None:
             self._log = RunLog(
-                self.services.checkpoints, self.job.lease, self.settings.quotas, hide=self.hidden
+                self.services.checkpoints, self.job.lease, self.settings.quotas, hide=self.shown
             )
         return self._log
 

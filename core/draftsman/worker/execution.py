@@ -432,6 +432,8 @@ class Execution:
         await self._settle(write, failure)
 
     async def _end_failed(self, failure: Failure) -> None:
+        if (run := self._worker_run) is not None:
+            failure.args = (*run.shown([*failure.args]),)
         await self._end(lambda: self._services.settlement.failure(self.job, failure), failure)
 
     async def _store_log(self, write: Callable[[], Awaitable[Any]]) -> None:

@@ -19,7 +19,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -391,14 +391,24 @@ class Workspace:
 
     def relative(self, value: Any) -> Any:
         """Return the JSON value with paths of this run made relative to the clone, or to `~`."""
+        return self.path_remover()(value)
+
+    def path_remover(self) -> Callable[[Any], Any]:
+        """Return `relative` for many values, with the folders as they are now."""
         to_sandbox_path = self.sandbox.sandbox_path if self.sandbox else str
-        for folder, prefix in ((self.path, ""), (self.home, "~/")):
+        patterns: list[tuple[re.Pattern[str], str]] = []
+        for folder, prefix in ((self.path, ""), (self.home, "~/"), (self.folder, "")):
             roots = {str(folder), str(folder.resolve()), to_sandbox_path(folder.resolve())}
             alternatives = "|".join(sorted(map(re.escape, roots), key=len, reverse=True))
-            value = replace_root(
-                value, re.compile(rf"(?<![\w.~/-])(?:{alternatives})(/|(?![\w.-]))"), prefix
-            )
-        return value
+            pattern = re.compile(rf"(?<![\w.~/-])(?:{alternatives})(/|(?![\w.-]))")
+            patterns.append((pattern, prefix))
+
+        def remove(value: Any) -> Any:
+            for pattern, prefix in patterns:
+                value = replace_root(value, pattern, prefix)
+            return value
+
+        return remove
 
     @property
     def sandbox_path(self) -> str:

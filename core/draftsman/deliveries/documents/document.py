@@ -206,6 +206,8 @@ class Code:
     language: str = ""
     folds: bool = False
     full: Command | None = None
+    is_table: bool = False
+    """Whether the first line has the names of columns, which are below each other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from draftsman.deliveries.documents.document import (
     more_items,
     read_at,
 )
-from draftsman.deliveries.documents.versions import in_words
+from draftsman.deliveries.documents.versions import in_words, text_width
 from draftsman.formats.truncation import truncate
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import Question
@@ -153,12 +153,22 @@ def _part(
         case Facts(items) if not is_brief and items:
             facts = (_spans(item, step) for item in items)
             yield tuple(span for fact in facts for span in (" · ", *fact))[1:]
-        case Code(text, folds=folds) if not (is_brief and folds):
-            yield from ((f"| {line}",) for line in text.splitlines())
+        case Code(folds=folds) if not (is_brief and folds):
+            yield from ((line,) for line in _code_lines(part))
         case Addressees(people) if not is_brief:
             yield (f"For {', '.join(person.name for person in people)}",)
         case Facts() | Code() | Addressees() | InFile() | Controls() | Headline():
             pass
+
+
+def _code_lines(part: Code) -> Iterator[str]:
+    if not part.is_table:
+        yield from (f"| {line}" for line in part.text.splitlines())
+        return
+    head, *rows = part.text.split("\n")
+    yield head
+    yield "─" * max(map(text_width, (head, *rows)))
+    yield from rows
 
 
 def _choices(choices: Choices, *, is_brief: bool) -> Iterator[str]:

@@ -60,7 +60,7 @@ def _table(table: TablePart) -> Iterator[Part]:
     lines = table_lines(table.columns, table.rows)
     lengths = accumulate(len(line) + 1 for line in lines)
     fitting = lines[: max(1, sum(length <= table.most for length in lengths))]
-    yield Code("\n".join(fitting), table.most, full=table.full)
+    yield Code("\n".join(fitting), table.most, full=table.full, is_table=True)
     if notice := more_rows(table, len(fitting) - 1):
         yield notice
 
@@ -78,16 +78,16 @@ def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
 
 
 def _lined_up(head: str, *cells: str) -> list[str]:
-    width = max(map(_width, (head, *cells)))
+    width = max(map(text_width, (head, *cells)))
     is_number = any(cells) and all(_NUMBER.fullmatch(cell) for cell in cells if cell)
-    lines = [head + " " * (width - _width(head))]
+    lines = [head + " " * (width - text_width(head))]
     for cell in cells:
-        blanks = " " * (width - _width(cell))
+        blanks = " " * (width - text_width(cell))
         lines.append(blanks + cell if is_number else cell + blanks)
     return lines
 
 
-def _width(text: str) -> int:
+def text_width(text: str) -> int:
     """Return the columns of a text in a terminal."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))

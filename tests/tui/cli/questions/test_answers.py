@@ -211,7 +211,7 @@ async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> 
     assert done.out == f"{work.name}/1 denied; job failed\n"
     cli = as_("carol")
     shown = (await cli("show", work.name)).out
-    assert "  decision   denied by carol: a.py:5: too risky accepted: b.py\n" in shown
+    assert "  decision  denied by carol: a.py:5: too risky accepted: b.py\n" in shown
     assert (
         f"  {work.name}/1  approval was denied by carol: a.py:5: too risky accepted: b.py" in shown
     )
@@ -326,8 +326,8 @@ async def test_people_read_the_label_of_an_answer_and_programs_its_value(
     assert (await cli("answer", name, "1")).out == f"{name} answered: Add $4; job resumed\n"
     assert "(cli) answers Add $4, " in (await cli("show", work.name)).out
     events = (await cli("events", "--job", work.name)).out
-    assert "label=Add $4" in events
-    assert "value=4" not in events
+    assert "answered: Add $4 (" in events
+    assert "answered: 4" not in events
     listed = (await cli("events", "--job", work.name, "--json")).out
     assert '"value": "4"' in listed
     question = await rt.questions.get(work.number, 1)
@@ -338,5 +338,5 @@ async def test_people_read_the_label_of_an_answer_and_programs_its_value(
     await clock.forward(61)
     await rt.expiry.expire(LeaderTerm())
     events = (await cli("events", "--job", late.name)).out
-    assert "label=Stop" in events
+    assert "the default counts: Stop" in events
     assert "was answered by policy: Stop" in (await cli("show", late.name)).out

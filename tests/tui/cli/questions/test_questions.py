@@ -142,7 +142,7 @@ async def test_an_escalation_is_shown_before_and_after(
     assert "escalated to leads" in output
     assert "is asked too" not in output
     assert "escalated to leads" in (await cli("show", work.name)).out
-    assert "question_escalated" in (await cli("events", work.name)).out
+    assert "expired, and leads may answer it" in (await cli("events", work.name)).out
     assert (await cli("questions", "--json")).json[0]["escalate_to"] == "leads"
 
 

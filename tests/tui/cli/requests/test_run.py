@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from asyncio.subprocess import PIPE
 from collections.abc import Callable
@@ -40,9 +41,12 @@ async def test_a_job_is_followed_to_its_end(cli: Cli, make: Factory, rt: Runtime
         await rt.settlement.outcome(work, Done({"n": 1}))
         done = await asyncio.wait_for(running, DEADLINE)
     assert (done.code, done.out) == (0, "one\ntwo\nD-1 completed\n")
-    shown = [line.split("  ")[1].split(" ")[0] for line in done.err.splitlines()[1:]]
+    shown = [re.sub(r"worker \w+", "worker W", line[10:]) for line in done.err.splitlines()[1:]]
     assert done.err.startswith("D-1 created\n")
-    assert shown == ["job_created", "job_claimed", "job_started", "job_completed"]
+    assert shown == [
+        *("root submitted the job", "worker W claimed the job"),
+        *("Run 1 started", "Run 1 completed the job"),
+    ]
 
 
 async def test_a_queue_without_a_worker_is_named_at_once(cli: Cli, make: Factory) -> None:
@@ -100,7 +104,7 @@ async def test_ctrl_c_of_a_wait_says_that_the_job_continues(cli: Cli) -> None:
     command = (*COMMAND, "--config", str(cli.config), *submit)
     running = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
     assert running.stderr is not None
-    while b"job_created" not in (await asyncio.wait_for(running.stderr.readline(), DEADLINE)):
+    while b"submitted the job" not in (await asyncio.wait_for(running.stderr.readline(), DEADLINE)):
         pass
     running.send_signal(signal.SIGINT)
     _, error = await asyncio.wait_for(running.communicate(), DEADLINE)
@@ -116,7 +120,7 @@ async def test_ctrl_c_leaves_the_job_and_says_how_to_follow_it(
     assert running.stderr is not None
     first = await asyncio.wait_for(running.stderr.readline(), DEADLINE)
     assert first.startswith(b"D-1 created; the queue 'q' is reserved for it until ")
-    while b"job_created" not in (await asyncio.wait_for(running.stderr.readline(), DEADLINE)):
+    while b"submitted the job" not in (await asyncio.wait_for(running.stderr.readline(), DEADLINE)):
         pass
     await rt.checkpoints.log((await make.running(number=1)).lease, 1, "half")
     assert running.stdout is not None

@@ -22,8 +22,7 @@ FAILING: Final = frozenset({Status.RETRYING, Status.FAILED, Status.DEAD_LETTER})
 
 
 def facts(details: JobDetails, reader: Reader) -> Iterator[Fact]:
-    """Yield the facts; first why the job is in its state, and what follows."""
-    yield from _state(details, reader)
+    """Yield the request in short, and what the job is connected with."""
     yield from _request(details, reader)
     yield from _links(details)
     if sandbox := details.sandbox:
@@ -63,7 +62,8 @@ def _fact(label: str, text: object, meaning: Meaning | None = None) -> Fact:
     return Fact(label, (LineSpan(flat(text), meaning),))
 
 
-def _state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
+def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
+    """Yield why the job is in its state, and what follows."""
     job = details.job
     why = details.wait_reason
     if job.status is Status.EXPIRED:
@@ -84,15 +84,15 @@ def _state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
         yield _fact("next", why.next_step)
     if job.finished_at:
         yield Fact("finished", (reader.ago(job.finished_at),))
+
+
+def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
+    job = details.job
     yield _fact(
         "attempts",
         f"{job.attempts} of {job.max_attempts} · retries {job.retry_count}"
         f" of {job.max_retries} · runs {job.run_count}",
     )
-
-
-def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
-    job = details.job
     yield _fact("type", type_text(job))
     source = job.payload.get("repo")
     origin = source.get("source") if isinstance(source, dict) else None

@@ -1,4 +1,8 @@
-"""The sections of a job, in the order in which every medium shows them."""
+"""The sections of a job, in the order in which every medium shows them.
+
+First what a person wants: the result, or what the job waits for; then the way there; then what the
+runs left behind.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +11,23 @@ from dataclasses import replace
 from typing import Final
 
 from draftsman.jobs.details.job_details import JobDetails
-from draftsman.jobs.details.sections import related, request, runs
+from draftsman.jobs.details.sections import facts, related, request, runs
 from draftsman.jobs.details.sections.deliveries import deliveries
 from draftsman.jobs.details.sections.events import events
-from draftsman.jobs.details.sections.facts import facts
 from draftsman.jobs.details.sections.questions import questions
 from draftsman.jobs.details.sections.section import JobSection, Reader, SectionPart
 
 Builder = Callable[[JobDetails, Reader], Iterator[SectionPart]]
 SECTIONS: Final[tuple[tuple[JobSection, Builder], ...]] = (
-    (JobSection("facts", ""), facts),
-    (JobSection("questions", "Questions"), questions),
-    (JobSection("artifacts", "Artifacts"), runs.artifacts),
+    (JobSection("state", ""), facts.state),
     (JobSection("result", "Result"), runs.result),
+    (JobSection("questions", "Questions"), questions),
+    (JobSection("facts", "Job"), facts.facts),
     (JobSection("request", "Request"), request.request),
     (JobSection("joined", "Joined requests"), request.joined_requests),
     (JobSection("attachments", "Attachments"), request.attachments),
     (JobSection("messages", "Messages"), request.messages),
     (JobSection("runs", "Runs"), runs.runs),
-    (JobSection("steps", "Steps"), runs.steps),
-    (JobSection("checkpoints", "Checkpoints"), runs.checkpoints),
     (
         JobSection("retries", "Retries", more="draftsman show {} --json", newest_last=True),
         related.retries,
@@ -38,6 +39,9 @@ SECTIONS: Final[tuple[tuple[JobSection, Builder], ...]] = (
         related.children,
     ),
     (JobSection("deliveries", "Deliveries", more="draftsman deliveries --job {}"), deliveries),
+    (JobSection("artifacts", "Artifacts"), runs.artifacts),
+    (JobSection("steps", "Steps"), runs.steps),
+    (JobSection("checkpoints", "Checkpoints"), runs.checkpoints),
     (JobSection("events", "Events", more="draftsman events {}", newest_last=True), events),
 )
 

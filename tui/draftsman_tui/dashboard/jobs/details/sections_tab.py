@@ -85,7 +85,7 @@ timeline: Final = _declare(
 _declare(
     "request",
     "Facts and request of a job.",
-    ("facts", "request", "joined", "attachments", "messages"),
+    ("state", "facts", "request", "joined", "attachments", "messages"),
     "has no request",
     number_key="2",
 )
@@ -144,7 +144,7 @@ _declare(
 _declare(
     "artifacts",
     "Files and result of a job.",
-    ("artifacts", "result"),
+    ("result", "artifacts"),
     "has no files{yet}",
     number_key="0",
     short="files",
