@@ -272,7 +272,7 @@ async def test_ctrl_c_ends_a_following_command(
 ) -> None:
     number = await make.queued()
     screen = terminal("events", "-f", number)
-    screen.expect("job_created")
+    screen.expect("submitted the job")
     screen.type("\x03")
     assert screen.end() == 130
     assert "Traceback" not in screen.screen

@@ -68,9 +68,9 @@ class Asker:
 )
 @click.option("-y", "--yes", is_flag=True, help="Take the default of each question.")
 async def init(app: App, yes: bool) -> None:
-    """Write a configuration from a few questions, and check it.
+    """Ask for a configuration, check it, and submit the first job.
 
-    Asks for the database, the installed agents, Slack, Trello, people and a repository;
+    Asks for the database, the agents that are installed, Slack, Trello, people and a repository;
     `-` skips a step. Secrets stay where they are: the file gets the names of their variables or
     files. An existing file is overwritten only after a question.
     """
