@@ -1,6 +1,6 @@
 """Each odd value in each field of each payload of Slack, Trello, forges and pagers.
 
-Needs nothing but the embedded server; takes some minutes.
+Needs nothing but the embedded server; takes ten minutes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tests.bots.trello.inbound.conftest import bench as bench
 from tests.support.odd_json import oddities
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_slack(send: Send) -> None:
     assert test_fuzz.refused(send, oddities(PAYLOADS, None)) == []
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 async def test_trello(bench: TrelloBotHarness) -> None:
     assert await test_webhook.refused(bench, None) == []
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 async def test_forges(receivers: tuple[Post, Post]) -> None:
     assert await refused_by_forges(receivers[0], None) == []

@@ -9,6 +9,7 @@ from draftsman.attention.figures import AttentionFigures, FigureGroup
 from draftsman.costs.budgets import Cost, CostGroup
 from draftsman.entities.costs import CostRow
 from draftsman.entities.figures import FigureRow
+from draftsman.jobs.details.throughput import Period, Throughput, ThroughputGroup
 from draftsman.questions.permission_rules.permission_rule import PermissionRule, RuleStatus
 
 _NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -36,4 +37,23 @@ RULES: Final = [
     _rule(3, "acme/pay", "ruff check --fix src/**", RuleStatus.PROPOSED, 0),
     _rule(2, "acme/pay", "pytest tests/*", RuleStatus.ACTIVE, 1204),
     _rule(1, "inventory", "go test ./...", RuleStatus.EXPIRED, 17),
+]
+
+
+def _throughput(period: Period, by: str, value: str, finished: int, failed: int) -> Throughput:
+    bars: list[int | None] = [None, None, *(finished * nth % 7 for nth in range(22))]
+    kind = ThroughputGroup(by)
+    times = (4.2, 65.0, 312.0, 2400.0) if finished > 1 else (None, None, None, None)
+    return Throughput(period, kind, value, finished, failed, period.seconds, bars, *times)
+
+
+THROUGHPUT = [
+    _throughput(period, *row)
+    for period in Period
+    for row in (
+        ("all", "", 1204, 12),
+        ("queue", "default", 1180, 0),
+        ("type", "run_agent", 40, 12),
+        ("repo", "acme/payments", 1, 0),
+    )
 ]

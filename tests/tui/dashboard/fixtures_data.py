@@ -52,7 +52,7 @@ from draftsman_bots.trello.records.board import BoardConfig, LabelRule
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.snapshot import JobPatch, JobSnapshot
-from tests.tui.dashboard.fixture_figures import COSTS, FIGURES, RULES
+from tests.tui.dashboard.fixture_figures import COSTS, FIGURES, RULES, THROUGHPUT
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 ANNA: Final = Actor(Source.TUI, "anna", "Anna", "anna", ROLES, owner=True)
@@ -323,6 +323,7 @@ ROWS: Final[dict[str, list[Any]]] = {
     ],
     "costs": COSTS,
     "figures": FIGURES,
+    "stats": THROUGHPUT,
     "rules": RULES,
     "budgets": [
         BudgetRow(BudgetUse("all:*", NOW.date(), "cost_usd", 20.0, 0.4, 200, 0)),

@@ -155,6 +155,7 @@ def _version(ctx: click.Context, _: click.Parameter, enabled: bool) -> None:
     epilog=example_lines(
         (
             "draftsman demo",
+            "draftsman init",
             "draftsman submit --agent tidy --repo . 'Tidy up'",
             "draftsman questions",
             "draftsman answer D-1/1 'safe fixes'",

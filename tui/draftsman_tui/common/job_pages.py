@@ -35,10 +35,16 @@ def job_pages(job: Job) -> Iterator[Page]:
         yield "pull request", pr_url
     if job.url:
         yield "ticket", job.url
+    source = source_of(job)
+    if source is not None and source.startswith("https://"):
+        yield "repository", source.removesuffix(".git")
+
+
+def source_of(job: Job) -> str | None:
+    """Return the URL or the folder of the repository of a job."""
     repo = job.payload.get("repo")
     source = repo.get("source") if isinstance(repo, dict) else None
-    if isinstance(source, str) and source.startswith("https://"):
-        yield "repository", source.removesuffix(".git")
+    return source if isinstance(source, str) else None
 
 
 def message_pages(deliveries: Iterable[Delivery], settings: Settings) -> Iterator[Page]:

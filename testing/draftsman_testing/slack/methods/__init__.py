@@ -5,6 +5,7 @@ from __future__ import annotations
 from draftsman_testing.slack.methods import (
     apps,
     assistant,
+    blocks,
     chat,
     conversations,
     files,
@@ -13,4 +14,14 @@ from draftsman_testing.slack.methods import (
     views,
 )
 
-__all__ = ["apps", "assistant", "chat", "conversations", "files", "people", "streams", "views"]
+__all__ = [
+    "apps",
+    "assistant",
+    "blocks",
+    "chat",
+    "conversations",
+    "files",
+    "people",
+    "streams",
+    "views",
+]

@@ -283,6 +283,24 @@ async def test_incomplete_upload_is_refused(
     await client.files_completeUploadExternal(files=[{"id": upload["file_id"]}], channel_id=general)
 
 
+async def test_blocks_are_validated_without_a_message(client: AsyncWebClient) -> None:
+    text = {"type": "plain_text", "text": "a"}
+    good = [{"type": "section", "text": text}]
+    view = {"type": "modal", "title": text, "blocks": good}
+    for payload in ({"blocks": good}, {"message": {"blocks": good}}, {"view": view}):
+        assert (await client.api_call("blocks.validate", json=payload))["ok"]
+    bad = [{"type": "section", "text": {"type": "plain_text", "text": ""}}]
+    for name, value in (("blocks", bad), ("message", {"blocks": bad}), ("view", {"blocks": bad})):
+        answer = await refusal(client.api_call("blocks.validate", json={name: value}))
+        assert answer["error"] == f"invalid_{name}"
+        assert answer["errors"][0].keys() == {"pointer", "code", "message"}
+    pointer = (await refusal(client.api_call("blocks.validate", json={"blocks": bad})))["errors"]
+    assert pointer[0]["pointer"].startswith("/blocks/0/text")
+    both = {"blocks": good, "view": view}
+    answer = await refusal(client.api_call("blocks.validate", json=both))
+    assert answer["error"] == "invalid_arguments"
+
+
 @pytest.mark.parametrize("name", sorted(METHODS))
 async def test_methods_reject_invalid_arguments_without_failing(
     slack: FakeSlack, general: str, name: str

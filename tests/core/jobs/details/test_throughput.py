@@ -35,7 +35,8 @@ async def test_waiting_and_run_times_are_those_of_finished_jobs(
             await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
         else:
             await rt.settlement.outcome(work, Done())
-    await make.canceled(queue="other")
+    unclaimed = await make.resumed(queue="other")
+    await rt.job_control.cancel(unclaimed, make.owner)
     await make.running(queue="other")
     rows = _by_name(await rt.throughput.read(Period.HOUR))
     names = ["all:", "queue:work", "queue:other", "type:noop", "repo:git.example/acme/pay"]

@@ -27,6 +27,7 @@ from draftsman.ids import job_name
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.common.artifacts import read_patch
+from draftsman_tui.common.job_pages import source_of
 from draftsman_tui.dashboard.changes.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.dialogs.base import Dialog
@@ -157,8 +158,7 @@ class BaseScreen(Screen[None]):
         text = await read_patch(self.rt, number)
         if not text:
             raise Refused(await no_diff_reason(self.rt, job_name(number), number, text is None))
-        request = (await self.rt.read_model.job(number)).request
-        source = None if request is None else request.repo
+        source = source_of(await self.rt.read_model.job(number))
         await self.app.push_screen(DiffDialog(f"Diff of {job_name(number)}", text, source=source))
 
     async def after_retry(self, numbers: list[int]) -> None:

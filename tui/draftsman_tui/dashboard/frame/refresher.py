@@ -85,7 +85,7 @@ class TableLoader:
         return self.resource.poll_interval
 
     def is_affected_by(self, events: Sequence[Event]) -> bool:
-        return True  # any event may change a row
+        return self.resource.follows_events  # any event may change a row
 
     async def read(self, rt: Runtime, now: datetime) -> RowsLoaded:
         query = replace(self.query, now=now)

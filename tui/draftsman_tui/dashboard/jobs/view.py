@@ -103,7 +103,7 @@ class JobsResource(Resource[JobSummary]):
     }
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {"attention": LABELS}
     entity = JOBS
-    hint = "press n to submit a job, or in a shell: draftsman demo, draftsman submit"
+    hint = "press n to submit a job, or in a shell: draftsman init, draftsman submit"
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
         job_filter = query.filter

@@ -31,6 +31,7 @@ from draftsman.questions.question import (
 )
 from draftsman.runtime import Runtime
 from draftsman_tui.common.artifacts import read_patch
+from draftsman_tui.common.job_pages import source_of
 from draftsman_tui.common.questions import REVIEW_MEBIBYTES, answerers, invoker_of
 from draftsman_tui.dashboard.attention.question_holds import holds_of
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
@@ -139,7 +140,7 @@ async def open_dialog(
         votes=await votes(screen.rt, question),
         position=position,
         job_summary=await _job_summary(screen, question),
-        source=await _source(screen, question.job),
+        source=source_of(await screen.rt.read_model.job(question.job)),
         clock=screen.refresher.clock,
         session=screen.session,
         holds=None if read_only else await holds_of(screen.rt, screen.actor, question),
@@ -192,12 +193,6 @@ async def _job_summary(screen: BaseScreen, question: Question) -> str:
         asking_text(job.job, job.others) for job in jobs if job.ordinal == question.ordinal
     )
     return "\n".join(filter(None, (" · ".join(facts), asking)))
-
-
-async def _source(screen: BaseScreen, number: int) -> str | None:
-    """Return the repository of a job."""
-    request = (await screen.rt.read_model.job(number)).request
-    return None if request is None else request.repo
 
 
 async def _request(screen: BaseScreen, number: int) -> str:

@@ -123,6 +123,8 @@ class Resource(Generic[T]):
     """Width of the table below which its rows have two lines."""
     poll_interval: ClassVar[float] = 10.0
     """Maximum seconds between reads without events."""
+    follows_events: ClassVar[bool] = True
+    """Whether an event reloads the rows; else only the interval does."""
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """Ways to group the rows: the label of a row, by name."""
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {}

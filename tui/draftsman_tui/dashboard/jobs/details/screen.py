@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
+from draftsman_tui.common.job_pages import source_of
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
 from draftsman_tui.dashboard.changes.tab import truncation
 from draftsman_tui.dashboard.command import DashboardCommand
@@ -336,8 +337,7 @@ class JobScreen(BaseScreen):
         pane = self.diff_pane
         if is_shown and patch is not self._patch:
             self._patch = patch
-            request = self.snapshot.job.request if self.snapshot is not None else None
-            pane.source = None if request is None else request.repo
+            pane.source = None if self.snapshot is None else source_of(self.snapshot.job)
             pane.load(patch.text)  # type: ignore[union-attr]
         if pane.display is not is_shown:
             has_focus = self.focused is self.focus_target
