@@ -49,6 +49,7 @@ CONTROLS_WITHOUT_ACTION: Final = {ids.REFRESH: "it shows the App Home again"}
 POSTS_WITHOUT_ACTION: Final = {
     "use_link": "the session of the browser itself",
     "sign_out": "the session of the browser itself",
+    "undo": "the undo of an answer that is still held",
 }
 TOOLS: Final = {
     "ask_human": "request.submit",
@@ -57,7 +58,15 @@ TOOLS: Final = {
     "run_…": "request.run type",
 }
 """The actions of the tools of programs that do not only read."""
-READING: Final = {"actor", "may_answer", "require_known", "check", "check_pause", "checked"}
+READING: Final = {
+    "actor",
+    "may_answer",
+    "require_known",
+    "check",
+    "check_pause",
+    "checked",
+    "of_question",
+}
 """Methods of services that read or refuse in somebody's name, and change nothing."""
 CALLS_WITHOUT_ACTION: Final = {
     "figures.record_views": "who has seen a question, for statistics",

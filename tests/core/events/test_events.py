@@ -133,7 +133,7 @@ async def test_the_details_of_an_event_have_the_reason(
     failed = (await rt.read_model.job_events(await make.failed()))[-1].payload
     assert failed == {"error": "no such thing", "error_class": "PERMANENT"}
     retrying = (await rt.read_model.job_events(await make.retrying()))[-1].payload
-    assert set(retrying) == {"error", "error_class", "next_retry_at"}
+    assert set(retrying) == {"error", "error_class", "next_retry_at", "retry", "max_retries"}
     dead = (await rt.read_model.job_events(await make.dead()))[-1].payload
     assert dead == {
         "error": "gone",

@@ -156,7 +156,7 @@ async def test_on_a_terminal_a_patch_has_colors_and_bytes_are_refused(
     screen = terminal("diff", work.name)
     assert screen.end() == 0
     assert "\x1b[31m-old" in screen.screen
-    assert "\x1b[32m+n�ew" in screen.screen
+    assert r"+n\u{dcff}ew" in screen.screen
     screen = terminal("artifacts", "get", work.name, "data.bin")
     assert screen.end() == 1
     assert "is a binary file; use -o FILE" in screen.plain

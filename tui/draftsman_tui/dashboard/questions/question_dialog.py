@@ -149,8 +149,12 @@ class QuestionDialog(SubmitDialog[T]):
 
     def on_resize(self) -> None:
         """Wrap the keys between hints, and give the text the rows of the screen."""
-        self.call_after_refresh(self._show_keys)  # the box has its width then
-        self.call_after_refresh(self.fit_text)
+        self._after_layout(self._show_keys)  # the box has its width then
+        self._after_layout(self.fit_text)
+
+    def _after_layout(self, show: Callable[[], None]) -> None:
+        """Call a function when the dialog was laid out again, unless it was left meanwhile."""
+        self.call_after_refresh(lambda: show() if self.is_current else None)
 
     @property
     def grown_rows(self) -> int:
@@ -172,7 +176,7 @@ class QuestionDialog(SubmitDialog[T]):
         now = text.styles.max_height
         if now is None or now.value != most:
             text.styles.max_height = most
-            self.call_after_refresh(self.fit_text)  # the rest may have been laid out meanwhile
+            self._after_layout(self.fit_text)  # the rest may have been laid out meanwhile
 
     def _show_keys(self) -> None:
         width = max(MIN_WIDTH, self.query_one(".box").content_size.width)
@@ -191,7 +195,7 @@ class QuestionDialog(SubmitDialog[T]):
             short = "" if self.context.subject else self._heading(people=False).partition("\n")[0]
             self.query_one(Heading).show(self._heading(), short)
         self._show_undo()
-        self.call_after_refresh(self.fit_text)
+        self._after_layout(self.fit_text)
 
     def _show_undo(self) -> None:
         if self.context.session is not None:
