@@ -1,7 +1,4 @@
-"""Ten questions of readers: the index leads to a section, whose beginning has the answer.
-
-Each was tried by hand, from the index, with `draftsman help --page`: the slowest took 15 s.
-"""
+"""Ten questions of readers: the index leads to a section, whose beginning has the answer."""
 
 from __future__ import annotations
 
