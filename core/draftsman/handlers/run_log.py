@@ -16,7 +16,7 @@ from draftsman.errors import DraftsmanError, LeaseLost
 from draftsman.ids import job_name
 from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
-from draftsman.log import redact
+from draftsman.log import OWN, redact
 from draftsman.settings.quotas import QuotaSettings
 
 CHUNK: Final = 64 * 1024
@@ -148,10 +148,11 @@ class RunLog:
                 self._seq += 1
 
 
-# Capture of the output that handlers print, in the log of their run.
+# Capture of the output that handlers print and log, in the log of their run.
 #
-# `sys.stdout` and `sys.stderr` of a worker are replaced by routers. A context variable has the run
-# that prints; outside of runs, as for the worker's own log, output goes to the original stream.
+# `sys.stdout` and `sys.stderr` of a worker are replaced by routers, and the root logger has a
+# handler. A context variable has the run that prints or logs; outside of runs, as for the worker's
+# own log, output goes to the original stream.
 
 
 MAX_WAITING: Final = 8 * CHUNK
@@ -284,15 +285,40 @@ class _Router:
         return getattr(self._stream, name)
 
 
+class _Records(logging.Handler):
+    """Writes the records of handlers to the current run's capture; draftsman's own are no part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        prints = _printing.get()
+        if prints is not None and record.name.partition(".")[0] not in OWN:
+            try:
+                text = self.format(record)
+            except Exception:  # of the arguments of the record
+                self.handleError(record)
+                return
+            if prints.write("logging", text + "\n"):
+                return
+        # without a handler of the program, Python shows warnings
+        last = logging.lastResort
+        if last and record.levelno >= last.level and logging.getLogger().handlers == [self]:
+            last.handle(record)
+
+
 _routed: list[tuple[_Router, _Router]] = []
+_records: Final = _Records()
 _users = 0
 
 
 @contextlib.contextmanager
 def route_standard_streams() -> Iterator[None]:
-    """Route the standard streams of this process until the last such block ends."""
+    """Route the standard streams and records of this process until the last such block ends."""
     global _users
     if _users == 0:
+        logging.getLogger().addHandler(_records)
         _routed.append((_Router(sys.stdout, "stdout"), _Router(sys.stderr, "stderr")))
         sys.stdout, sys.stderr = cast("tuple[TextIO, TextIO]", _routed[0])
     _users += 1
@@ -301,6 +327,7 @@ def route_standard_streams() -> Iterator[None]:
     finally:
         _users -= 1
         if _users == 0:
+            logging.getLogger().removeHandler(_records)
             _restore(*_routed.pop())
 
 

@@ -83,6 +83,36 @@ async def test_printed_lines_of_a_handler_are_in_its_log_in_order(
     assert (out.getvalue(), err.getvalue()) == ("the worker itself\n", "says so\n")
 
 
+async def test_records_of_a_handler_are_in_its_log_with_their_level(
+    rt: Runtime, make: Factory
+) -> None:
+    logger = logging.getLogger("shop.prices")
+    logger.setLevel(logging.INFO)
+
+    async def handler(ctx: RunContext) -> Outcome:
+        logger.info("%d prices of the password=hunter2 mill", 3)
+        await asyncio.to_thread(logger.warning, "in a thread")
+        logging.getLogger("draftsman.worker").warning("of the worker")
+        try:
+            raise ValueError("caught")
+        except ValueError:
+            logger.exception("failed")
+        logger.debug("below its level")
+        return Done({})
+
+    number = await make.queued(type="it", queue="default")
+    async with running_worker(runtime_with(rt), {"it": handler}):
+        assert (await wait_for_end(rt, number)).status is S.COMPLETED
+        logger.warning("outside of runs")
+    lines = (await log_of(rt, number)).splitlines()
+    assert lines[:3] == [
+        "INFO shop.prices: 3 prices of the password=*** mill",
+        "WARNING shop.prices: in a thread",
+        "ERROR shop.prices: failed",
+    ]
+    assert lines[3:4] + lines[-1:] == ["Traceback (most recent call last):", "ValueError: caught"]
+
+
 async def test_lines_printed_before_a_question_are_in_the_log_of_that_run(
     rt: Runtime, make: Factory
 ) -> None:
