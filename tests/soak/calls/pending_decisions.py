@@ -17,6 +17,9 @@ CALLS: Final[dict[str, Call]] = {
     "pending_decisions.hold": Call(
         lambda conn: pending_decisions.hold(conn, NEWEST, None, ANNA, "new", CANCEL, None, 5.0)
     ),
+    "pending_decisions.of_question": Call(
+        lambda conn: pending_decisions.of_question(conn, NEWEST, 1, "anna")
+    ),
     "pending_decisions.take": Call(lambda conn: pending_decisions.take(conn, 1, early=True)),
     "pending_decisions.finish": Call(lambda conn: pending_decisions.finish(conn, 1)),
     "pending_decisions.undo": Call(lambda conn: pending_decisions.undo(conn, 1)),

@@ -45,7 +45,7 @@ async def test_a_proposed_rule_is_tested_ratified_used_and_revoked(
     work = await asked(make, "pytest tests/test_f.py")
     cited = f"was answered by rule {rule.id} (pytest tests/*): allow once"
     assert cited in (await cli("show", work.number)).out
-    assert f"rule={rule.id}  " in (await cli("events", work.number)).out
+    assert f"Rule {rule.id} (" in (await cli("events", work.number)).out
     document = (await cli("rules", "show", rule.id, "--json")).json
     assert (document["uses"], len(document["backtest"]["allowed"])) == (1, 5)
     assert document["newest_uses"][0]["command"] == "pytest tests/test_f.py"
