@@ -31,7 +31,7 @@ def _time_column(head: str, help: str, seconds: str) -> Column[Throughput]:
 
     return Column(
         head,
-        8,
+        max(7, len(head)),
         help=help,
         cell=lambda row, _: cell(row),
         right=True,
@@ -106,7 +106,7 @@ THROUGHPUT: Final[Entity[Throughput]] = Entity(
             24,
             help="Jobs that ended in each 24th of the period, newest last.",
             cell=lambda row, _: Cell(sparkline(row.bars)),
-            from_width=110,
+            from_width=120,
         ),
     ),
 )

@@ -102,7 +102,7 @@ async def test_every_tab_shows_its_data(
         for key, words in shown.items():
             await seen.press(key)
             await seen.read(*words)
-        await seen.press("down", "enter")
+        await seen.press("down", "down", "enter")  # below the result and the patch
         await seen.see("# Notes \\u{1b}[2J")
         await seen.press("escape", "9", "down", "enter")
         await seen.see("D-2 · related", "queued", "retry of D-1", "waits  ")

@@ -76,6 +76,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         ),
         "figures": ("ANSWERED", "RATIO", "kind", "approvals"),
         "rules": ("proposed", "acme/shop", "pytest tests/**", "for 30d"),
+        "stats": ("last hour", "last week", "all", "queue", "noop"),
     }
     assert shown.keys() == OWN_TABLES
     async with open_dashboard(rt, owner, view="boards", size=(240, 40)) as seen:
