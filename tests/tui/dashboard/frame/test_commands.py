@@ -281,8 +281,9 @@ async def test_the_palette_shows_keys_and_finds_other_words(rt: Runtime, owner: 
 
 async def test_keys_can_be_remapped(rt: Runtime, owner: Actor) -> None:
     async with open_dashboard(rt, owner, keys={"inbox": "i", "down": "x"}) as seen:
-        await seen.press("2")
         await seen.see("jobs · 0")
+        await seen.press("2")
+        assert "jobs · 0" in seen.text
         await seen.press("i")
         await seen.see("inbox · 0")
 
