@@ -131,7 +131,7 @@ async def answer(context: WebContext, request: Request) -> Response:
 
 
 async def undo(context: WebContext, request: Request) -> Response:
-    """Undo an answer in its undo window, and show its form again with what was entered."""
+    """Undo an answer in its undo window, and show its form, filled in as before."""
     visit = await context.access.required(request)
     fields = await read_form(request)
     context.access.check_form(visit, fields)

@@ -35,7 +35,7 @@ async def apply_when_due(rt: Runtime, decision: PendingDecision, seconds: float)
 
 
 def entered_in(decision: PendingDecision, question: Question) -> dict[str, str]:
-    """Return the fields of the form with what was entered, so that nothing is written twice."""
+    """Return the fields of the form as the person filled them in."""
     response = decision.response
     text = response.text or ""
     field = "choice" if text in question.values() else "text"

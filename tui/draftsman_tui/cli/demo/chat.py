@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SAMPLE: Final = "inventory"
 LABEL: Final = "draftsman"
-TODO: Final = "To do"
+TO_DO: Final = "To do"
 DONE: Final = "Done"
 APPROVE: Final = "As Ben, approve the change: nobody approves the work that they asked for."
 
@@ -257,10 +257,10 @@ async def open_trello(agent: str, request: str, repo: str) -> AsyncIterator[Chat
         anna = trello.member("Anna")
         ben = trello.member("Ben")
         board = trello.board(repo.rpartition("/")[2], [anna, ben])
-        todo, _ = (trello.list(board, name) for name in (TODO, DONE))
+        to_do, _ = (trello.list(board, name) for name in (TO_DO, DONE))
         trello.label(board, LABEL)
         trello.label(board, f"{LABEL}: queued", "yellow")
-        trello.card(board, todo, request, by=anna)
+        trello.card(board, to_do, request, by=anna)
         guide = Guide(
             "draftsman demo: Trello",
             (

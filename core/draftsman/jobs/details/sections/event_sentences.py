@@ -41,7 +41,7 @@ _CALM: Final = frozenset({Meaning.PENDING, Meaning.ACTIVE})
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """An event that is told to a reader."""
+    """An event, and the reader of its sentence."""
 
     event: Event
     reader: Reader
