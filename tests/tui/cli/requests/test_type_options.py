@@ -83,7 +83,7 @@ async def test_parameters_are_options(
         ("--type report:weakly --week 3", "'report:weakly' yet; did you mean report:weekly?"),
         (
             "shop:refund --param order=7",
-            "--param order: no worker has published the type 'shop:refund' yet; to start one that",
+            "--param order: no worker has published the type 'shop:refund' yet; to start one",
         ),
         ("--repo . --weak 31 text", "no such option '--weak'"),
         (

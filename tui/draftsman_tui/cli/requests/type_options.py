@@ -110,11 +110,10 @@ async def typed_fields(
     if type is None or words.type is None:
         option = next(_options(ctx, text), None)
         if words.type is not None and (option or given):
-            known = is_option or option is None
             named = f"{option or f'--param {next(iter(given))}'}:"
-            await _refuse_unpublished(
-                rt, words.type, named if known else f"no such option {option}, and"
-            )
+            if option and not is_option:
+                named = f"no such option {option}, and"
+            await _refuse_unpublished(rt, words.type, named)
         refuse_options(ctx, text, fields)
         return {**rest, **({"text": fields["text"]} if "text" in fields else {})}
     if not is_option:
@@ -140,10 +139,9 @@ async def _refuse_unpublished(rt: Runtime, type: str, named: str) -> None:
     try:
         await rt.published_types.get(type)
     except UndescribedType as error:
-        start = (
-            "; start one that declares it, as in draftsman worker --app MODULE, or use --payload"
-        )
-        raise UsageError(f"{named} {error.reason}{'' if error.near else start}") from None
+        start = "to start one that declares it: draftsman worker --app MODULE"
+        tail = "" if error.near else f"; {start}; without its parameters: --payload JSON"
+        raise UsageError(f"{named} {error.reason}{tail}") from None
 
 
 async def _refuse_template(rt: Runtime, name: str) -> None:
