@@ -125,10 +125,14 @@ def next_step(verdict: Verdict) -> CommandHint | None:
     """Return what the author of a late answer can do now; None for any other answer."""
     if not verdict.resolved and verdict.closed_at is None:
         return None
-    job = job_name(verdict.job)
-    if verdict.job_status in _RETRIED:
-        return CommandHint("retry", job, lead="to run the job again")
-    return CommandHint("show", job, lead="to see what the job does now")
+    return closed_step(verdict.job, verdict.job_status)
+
+
+def closed_step(job: int, status: str | None) -> CommandHint:
+    """Return what a person can do after a question has closed, in the status of its job."""
+    if status in _RETRIED:
+        return CommandHint("retry", job_name(job), lead="to run the job again")
+    return CommandHint("show", job_name(job), lead="to see what the job does now")
 
 
 def already_recorded(verdict: Verdict) -> str:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -215,7 +216,9 @@ def create_dashboard(
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.launch_options import resolve_options
 
-    options = resolve_options(app.settings.dashboard, view, theme)
+    options = replace(
+        resolve_options(app.settings.dashboard, view, theme), undo=app.settings.questions.undo
+    )
     server = server_name(app.settings)
     return Dashboard(connect, options, server=server, read_only=read_only, started=started)
 
