@@ -122,8 +122,8 @@ async def jobs(
             cursor = await number_of(rt, before)
         invoker = (await rt.actor()).voter if mine else None
         if jobs:
-            filters["numbers"] = [await number_of(rt, job) for job in jobs if job.number is None]
-            filters["numbers"] += [job.number for job in jobs if job.number is not None]
+            numbers = [await number_of(rt, job) for job in jobs if not job.in_range]
+            filters["numbers"] = [*numbers, *(job.number for job in jobs if job.in_range)]
             filters["limit"] = MAX_JOBS
         if filters["source"] is not None:
             await rt.read_model.check_source(filters["source"])

@@ -170,7 +170,7 @@ class UnknownType:
     def warning(self) -> str:
         """What to say to the person who submits a job of the type."""
         waits = f"the job waits for a worker that handles the type {self.type!r}"
-        described = "" if self.is_described else "; nobody has described the type"
+        described = "" if self.is_described else "; no worker has published the type yet"
         return f"{waits}: {self.problem}{described}"
 
 
