@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftsman.actions.action import About, ActionResult, Call, Surface, action
-from draftsman.deliveries.question_text import closed_step, closed_text
+from draftsman.deliveries.question_text import closed_locally, closed_step
 from draftsman.errors import CommandHint, Refused
 from draftsman.formats.times import span
 from draftsman.ids import job_name
@@ -51,8 +51,7 @@ async def _not_pending(call: Call, job: int | None, ordinal: int | None) -> Refu
     if job is None:
         window = call.rt.settings.questions.undo
         when = f"can be undone for {span(window)}" if window else "count at once"
-        where = "on a terminal, in the dashboard and in the web inbox"
-        return Refused(f"nothing to undo: your answers {when} {where}")
+        return Refused(f"nothing to undo: your answers on terminals and in browsers {when}")
     if ordinal is None:
         return Refused(
             "has no answer or cancel of yours that can be undone",
@@ -68,5 +67,5 @@ async def _not_pending(call: Call, job: int | None, ordinal: int | None) -> Refu
         )
     status = (await call.rt.read_model.job(job)).status
     return Refused(
-        f"{closed_text(question)}; it can no longer be undone", hint=closed_step(job, status)
+        f"{closed_locally(question)}; it can no longer be undone", hint=closed_step(job, status)
     )

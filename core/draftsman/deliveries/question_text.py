@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
@@ -10,6 +11,7 @@ from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.agent_runs.changes.shown_diff import visible_lines
 from draftsman.deliveries.documents.document import Text, Time
 from draftsman.errors import CommandHint
+from draftsman.formats.times import clock
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.people.spans import Span, Spans, actor_spans, spans_text
@@ -80,6 +82,12 @@ def has_patch(question: Question) -> bool:
 def closed_text(question: Question) -> str:
     """Return how a question closed: `D-142/2 was answered by anna: red`."""
     return spans_text(closed_spans(question))
+
+
+def closed_locally(question: Question, now: datetime | None = None) -> str:
+    """Return `closed_text` for a terminal, with the local time."""
+    at = question.closed_at
+    return closed_text(question) + ("" if at is None else f" ({clock(at, now)})")
 
 
 def closed_spans(question: Question) -> Spans:

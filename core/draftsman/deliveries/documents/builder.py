@@ -245,12 +245,30 @@ def question_controls(question: Question) -> Iterator[Controls]:
 
 
 def _closed(message: Message, question: Question) -> Iterator[Part]:
-    """Yield the resolution of a question, without controls."""
+    """Yield the resolution of a question; a job that ended by it can be retried."""
     show = full_at(message)
     yield Paragraph(closed_spans(question), LENGTH, show)
+    note = _closing_note(message.subject, question)
+    if note:
+        yield Note(note, show)
     if title := title_before(question, message.subject.title):
         yield Note((f"{title} asked:",), show)
     yield Quote(question.text, QUESTION_LENGTH, show)
+    if any(isinstance(span, Step) for span in note):
+        yield Controls((control(Action.RETRY),))
+
+
+def _closing_note(subject: Subject, question: Question) -> Text:
+    """Return when a question closed, and what follows a denial or an expiry."""
+    when: Text = () if question.closed_at is None else (Time(question.closed_at, "on"),)
+    if question.outcome not in ("denied", "expired"):
+        return when
+    separator = (" · ",) if when else ()
+    if subject.status in RETRYABLE:
+        return *when, *separator, "to retry: ", _retry_step(subject)
+    if subject.status in TERMINAL:
+        return when
+    return *when, *separator, "the job continues"
 
 
 def _result(message: Message) -> Iterator[Part | RichPart]:
@@ -286,7 +304,11 @@ def _outcome(subject: Subject) -> Iterator[Part]:
         return
     yield Paragraph(job_outcome_spans(subject, again=""), LENGTH // 2)
     if subject.status is not Status.CANCELED:
-        yield Note(("to retry: ", Step(Action.RETRY, f"draftsman retry {subject.name}")))
+        yield Note(("to retry: ", _retry_step(subject)))
+
+
+def _retry_step(subject: Subject) -> Step:
+    return Step(Action.RETRY, f"draftsman retry {subject.name}")
 
 
 def _result_facts(result: dict[str, Any]) -> Iterator[Part]:
