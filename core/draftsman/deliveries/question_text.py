@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
@@ -11,7 +10,7 @@ from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.agent_runs.changes.shown_diff import visible_lines
 from draftsman.deliveries.documents.document import Text, Time
 from draftsman.errors import CommandHint
-from draftsman.formats.times import clock
+from draftsman.formats.times import clock_with_zone
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.people.spans import Span, Spans, actor_spans, spans_text
@@ -84,10 +83,10 @@ def closed_text(question: Question) -> str:
     return spans_text(closed_spans(question))
 
 
-def closed_locally(question: Question, now: datetime | None = None) -> str:
-    """Return `closed_text` for a terminal, with the local time."""
+def closed_locally(question: Question, where: str = "") -> str:
+    """Return `closed_text` for a terminal, with the channel and the local time."""
     at = question.closed_at
-    return closed_text(question) + ("" if at is None else f" ({clock(at, now)})")
+    return f"{closed_text(question)}{where}{'' if at is None else f', at {clock_with_zone(at)}'}"
 
 
 def closed_spans(question: Question) -> Spans:

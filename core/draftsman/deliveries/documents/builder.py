@@ -245,17 +245,14 @@ def question_controls(question: Question) -> Iterator[Controls]:
 
 
 def _closed(message: Message, question: Question) -> Iterator[Part]:
-    """Yield the resolution of a question; a job that ended by it can be retried."""
+    """Yield the resolution of a question, without controls."""
     show = full_at(message)
     yield Paragraph(closed_spans(question), LENGTH, show)
-    note = _closing_note(message.subject, question)
-    if note:
+    if note := _closing_note(message.subject, question):
         yield Note(note, show)
     if title := title_before(question, message.subject.title):
         yield Note((f"{title} asked:",), show)
     yield Quote(question.text, QUESTION_LENGTH, show)
-    if any(isinstance(span, Step) for span in note):
-        yield Controls((control(Action.RETRY),))
 
 
 def _closing_note(subject: Subject, question: Question) -> Text:
@@ -265,7 +262,7 @@ def _closing_note(subject: Subject, question: Question) -> Text:
         return when
     separator = (" · ",) if when else ()
     if subject.status in RETRYABLE:
-        return *when, *separator, "to retry: ", _retry_step(subject)
+        return *when, *separator, "to retry: ", Command(f"draftsman retry {subject.name}")
     if subject.status in TERMINAL:
         return when
     return *when, *separator, "the job continues"
@@ -304,11 +301,7 @@ def _outcome(subject: Subject) -> Iterator[Part]:
         return
     yield Paragraph(job_outcome_spans(subject, again=""), LENGTH // 2)
     if subject.status is not Status.CANCELED:
-        yield Note(("to retry: ", _retry_step(subject)))
-
-
-def _retry_step(subject: Subject) -> Step:
-    return Step(Action.RETRY, f"draftsman retry {subject.name}")
+        yield Note(("to retry: ", Step(Action.RETRY, f"draftsman retry {subject.name}")))
 
 
 def _result_facts(result: dict[str, Any]) -> Iterator[Part]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 
 import pytest
@@ -59,6 +60,19 @@ async def test_an_answer_on_a_terminal_can_be_undone_until_it_counts(
     )  # no terminal
     late = (await cli("undo", name)).refused(1, f"{name} was answered by root", "can no longer be")
     assert f"to see what the job does now: draftsman show {job.name}" in late
+
+
+async def test_times_are_local_unless_utc_is_wanted(
+    cli: Cli, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{(await make.asked()).name}/1"
+    await cli("answer", name, "red")
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Kolkata")
+        time.tzset()
+        (await cli("undo", name)).refused(1, " IST; it can no longer be undone")
+        (await cli("undo", name, "--utc")).refused(1, " UTC; it can no longer be undone")
+    time.tzset()
 
 
 async def test_an_answer_counts_although_its_terminal_was_killed(

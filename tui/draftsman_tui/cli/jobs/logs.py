@@ -16,6 +16,7 @@ from draftsman.agent_runs.activity.activity import (
     activity_text,
 )
 from draftsman.errors import UsageError
+from draftsman.formats.shown_zone import shown
 from draftsman.ids import JobRef, job_name
 from draftsman.jobs.reserved_names import TRANSCRIPT
 from draftsman_tui.cli.app import App, command, number_of
@@ -152,7 +153,7 @@ class LogPrinter:
     def _stamp(self) -> str:
         if not self._timestamps or self._at is None:
             return ""
-        return f"{self._at.astimezone():%Y-%m-%d %H:%M:%S}  "
+        return f"{shown(self._at):%Y-%m-%d %H:%M:%S}  "
 
 
 def _one_item(item: ActivityRow) -> str:

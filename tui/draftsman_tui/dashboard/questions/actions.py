@@ -320,7 +320,7 @@ async def closing_text(rt: Runtime, question: Question) -> str:
         if answer.accepted and answer.question == question.ordinal
     ]
     where = f" (in {sources[-1]})" if sources else ""
-    return f"{closed_locally(question)}{where}"
+    return closed_locally(question, where)
 
 
 async def _watch(screen: BaseScreen, dialog: QuestionDialog[Any]) -> None:
