@@ -227,7 +227,7 @@ class UnknownRepo(NotFound):
 
 
 class UndescribedType(NotFound):
-    """Nobody has described this job type.
+    """No worker has published this job type.
 
     `near` has the described types with similar names.
     """

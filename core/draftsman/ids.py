@@ -32,6 +32,8 @@ class JobRef:
     number: int | None
     lowest: UUID = _NONE
     highest: UUID = _NONE
+    in_range: bool = False
+    """Whether it is one of a range, in which jobs may be missing."""
 
 
 def new_id() -> UUID:
@@ -128,7 +130,8 @@ def parse_jobs(text: str) -> tuple[JobRef, ...]:
             f"{text.strip()[:60]!r} is not a range of jobs; use D-10..D-20, the lower number first,"
             f" of at most {MAX_RANGE:,} jobs"
         )
-    return tuple(JobRef(job_name(number), number) for number in range(first, last + 1))
+    numbers = range(first, last + 1)
+    return tuple(JobRef(job_name(number), number, in_range=True) for number in numbers)
 
 
 def parse_question(text: str) -> tuple[JobRef, int | None]:

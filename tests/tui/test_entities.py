@@ -25,6 +25,7 @@ import draftsman
 import draftsman_bots
 from draftsman import entities
 from draftsman.entities.entity import Entity
+from draftsman.entities.figures import FIGURES, FigureRow
 from draftsman.formats.json_data import as_data
 from draftsman_tui import common
 from tests.support.cases import cases
@@ -127,6 +128,22 @@ def test_a_head_means_the_same_everywhere() -> None:
         for column in entity.columns:
             meanings[column.head].add(column.help)
     assert {head: helps for head, helps in meanings.items() if len(helps) > 1} == {}
+
+
+def test_a_figure_is_compared_with_its_value_and_rows_without_one_are_last() -> None:
+    figures = empty_row("AttentionFigures")
+    rows = [
+        FigureRow(dataclasses.replace(figures, value=name, answer_p50=seconds), NOW)
+        for name, seconds in (("quick", 3.0), ("none", None), ("slow", 9.0))
+    ]
+
+    def names(**select: Any) -> list[str]:
+        return [row.figures.value for row in FIGURES.select(rows, NOW, **select)]
+
+    assert names(where=["answered>5"]) == ["slow"]
+    assert names(where=["answered<5"]) == ["quick"]
+    assert names(sort="answered") == ["quick", "slow", "none"]
+    assert names(sort="-answered") == ["slow", "quick", "none"]
 
 
 @cases("name", ENTITIES)

@@ -56,7 +56,7 @@ class Column(Generic[T]):
     most: int = 0
     cut: bool = False
     order: Callable[[T], Any] | None = None
-    """Sort key, which filters compare, too; None: not sortable."""
+    """Sort key, which filters compare, too; None: not sortable. Rows whose key is None are last."""
     largest_first: bool = False
     """Whether the largest values are first until the order is reversed."""
     optional: bool = False
@@ -65,6 +65,13 @@ class Column(Generic[T]):
     """Head of the column below which it is shown where rows have two lines."""
     only: Surface | None = None
     """The only surface that shows it; None: all."""
+
+
+def in_order(rows: Sequence[T], order: Callable[[T], Any], *, reverse: bool) -> list[T]:
+    """Return rows by a sort key; those without one are last in both directions."""
+    with_value = [row for row in rows if order(row) is not None]
+    without = [row for row in rows if order(row) is None]
+    return [*sorted(with_value, key=order, reverse=reverse), *without]
 
 
 @dataclass(frozen=True)
@@ -136,12 +143,7 @@ class Entity(Generic[T]):
         if (column := columns.get(sort.removeprefix("-").lower())) is None:
             raise UsageError(f"cannot sort by {sort!r}; available: {', '.join(columns)}")
         order = column.order or (lambda row: column.cell(row, now).text)
-
-        def key(row: T) -> tuple[bool, Any]:
-            value = order(row)
-            return value is None, value
-
-        return sorted(rows, key=key, reverse=sort.startswith("-"))
+        return in_order(rows, order, reverse=sort.startswith("-"))
 
     def _matches(self, row: T, terms: Sequence[ColumnTerm], now: datetime) -> bool:
         texts = [column.cell(row, now).text for column in self.columns]

@@ -55,11 +55,6 @@ class FigureRow:
     at: datetime
 
 
-def _slowest(value: float | None) -> float:
-    """Sort the slowest first, and rows without a value last."""
-    return float("inf") if value is None else -value
-
-
 def _kind(figures: AttentionFigures) -> str:
     return "" if figures.by is FigureGroup.ALL else str(figures.by)
 
@@ -96,7 +91,8 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             help="Median time until a question was first opened or answered.",
             cell=lambda row, _: Cell(time_text(row.figures.seen_p50)),
             right=True,
-            order=lambda row: _slowest(row.figures.seen_p50),
+            order=lambda row: row.figures.seen_p50,
+            largest_first=True,
         ),
         Column(
             "SEEN95",
@@ -105,7 +101,8 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             cell=lambda row, _: Cell(time_text(row.figures.seen_p95)),
             right=True,
             from_width=110,
-            order=lambda row: _slowest(row.figures.seen_p95),
+            order=lambda row: row.figures.seen_p95,
+            largest_first=True,
         ),
         Column(
             "ANSWERED",
@@ -113,7 +110,8 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             help="Median time until the answer.",
             cell=lambda row, _: Cell(time_text(row.figures.answer_p50)),
             right=True,
-            order=lambda row: _slowest(row.figures.answer_p50),
+            order=lambda row: row.figures.answer_p50,
+            largest_first=True,
         ),
         Column(
             "ANSWERED95",
@@ -121,7 +119,8 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             help="95th percentile of ANSWERED.",
             cell=lambda row, _: Cell(time_text(row.figures.answer_p95)),
             right=True,
-            order=lambda row: _slowest(row.figures.answer_p95),
+            order=lambda row: row.figures.answer_p95,
+            largest_first=True,
         ),
         shared_columns.number(
             "PINGS",
@@ -137,7 +136,8 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             cell=lambda row, _: Cell(ratio_text(row.figures.pings_per_answer), "dim"),
             right=True,
             from_width=90,
-            order=lambda row: _slowest(row.figures.pings_per_answer),
+            order=lambda row: row.figures.pings_per_answer,
+            largest_first=True,
         ),
         Column(
             "QUIET",

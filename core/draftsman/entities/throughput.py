@@ -19,11 +19,7 @@ def _per_hour(row: Throughput) -> str:
 
 
 def _time_column(head: str, help: str, seconds: str) -> Column[Throughput]:
-    """Return the column of a duration, the field `seconds`; rows without a value sort last."""
-
-    def order(row: Throughput) -> float:
-        value = getattr(row, seconds)
-        return -1.0 if value is None else float(value)
+    """Return the column of a duration, the field `seconds`."""
 
     def cell(row: Throughput) -> Cell:
         value = getattr(row, seconds)
@@ -35,7 +31,7 @@ def _time_column(head: str, help: str, seconds: str) -> Column[Throughput]:
         help=help,
         cell=lambda row, _: cell(row),
         right=True,
-        order=order,
+        order=lambda row: getattr(row, seconds),
         largest_first=True,
     )
 

@@ -105,6 +105,7 @@ def _fault(method: str, code: str) -> Callable[[SlackSide], object]:
 BREAKS: Final[Mapping[str, Callable[[SlackSide], object]]] = {
     "status-in-thread": _fault(STATUS, "missing_scope"),
     "session-in-thread": _fault(SESSION, "feature_not_enabled"),
+    "session-stop": _no("stop button"),
     "status-removed": _no("gone from both"),
     "status-text": _no("end with END"),
     "file-download": _fault("download", "sign_in"),

@@ -72,7 +72,7 @@ async def test_a_former_name_is_that_of_the_type_that_has_it(rt: Runtime) -> Non
 
 async def test_an_unknown_type_is_not_found_with_near_names(rt: Runtime) -> None:
     async with registered(rt, weekly()):
-        with pytest.raises(NotFound, match="'report:weakly'; did you mean report:weekly"):
+        with pytest.raises(NotFound, match="'report:weakly' yet; did you mean report:weekly"):
             await rt.published_types.get("report:weakly")
 
 
@@ -143,7 +143,7 @@ async def test_the_warning_of_a_type_without_a_worker_says_that_nobody_described
 ) -> None:
     unknown = await rt.submissions.submit(invocation(type="report:other"), owner)
     assert unknown.warning is not None
-    assert unknown.warning.endswith("; nobody has described the type")
+    assert unknown.warning.endswith("; no worker has published the type yet")
     async with registered(rt, weekly(parameters={})):
         pass
     described = await rt.submissions.submit(invocation(type="report:weekly"), owner)

@@ -47,7 +47,7 @@ async def test_without_a_description_it_says_what_to_do(cli: Cli) -> None:
         in (await cli("types")).err
     )
     missing = (await cli("types", "report:weekly")).refused(3)
-    assert "nobody has described the type 'report:weekly'" in missing
+    assert "no worker has published the type 'report:weekly' yet" in missing
 
 
 @pytest.mark.usefixtures("_described")

@@ -14,13 +14,13 @@ from draftsman.deliveries.channels.live_check import (
 from draftsman_bots.conversation.attachments import FileRefused
 from draftsman_bots.json_fields import nested, objects, string
 from draftsman_bots.slack.live_checks.place import ScratchChannel
+from draftsman_bots.slack.live_checks.threads import NO_AGENT
 from draftsman_bots.slack.questions.reactions import canonical
 from draftsman_bots.slack.requests.suggested_prompts import MAX_PROMPTS, MAX_TEXT, MAX_TITLE
 from draftsman_bots.slack.transport.attachment_download import download_file
 
 CONTENT: Final = b"draftsman live check: the content of a file\n" * 3
 SUGGEST: Final = "assistant.threads.setSuggestedPrompts"
-NO_AGENT: Final = "the app is no agent of Slack: it lacks assistant:write"
 
 
 async def _download(place: ScratchChannel) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.deliveries.channels.live_check import LiveCheck, NotTried
+from draftsman_bots.slack.jobs.session_stops import NOTHING
 from draftsman_bots.slack.live.calls import SESSION, STATUS, SessionState
 from draftsman_bots.slack.live.steps import MAX_STATUS
 from draftsman_bots.slack.live_checks.place import MessageId, ScratchChannel
 
+NO_AGENT: Final = "the app is no agent of Slack: it lacks assistant:write"
 SIGNS: Final = "*no bold* _no italics_ :eyes:"
 """A text that is visible as it is where Slack does not parse it."""
 
@@ -22,12 +24,25 @@ async def _status_in_thread(place: ScratchChannel) -> str:
 
 async def _session_in_thread(place: ScratchChannel) -> str:
     if not place.identity.is_agent:
-        raise NotTried("the app is no agent of Slack: it lacks assistant:write")
+        raise NotTried(NO_AGENT)
     channel, ts = await place.post("session-in-thread")
     state = {"channel_id": channel, "thread_ts": ts, "title": "D-1: live check"}
     for status in (SessionState.PROCESSING, SessionState.CLOSED):
         await place.assumed(place.call(SESSION, **state, status=status))
     return f"{SESSION} was accepted"
+
+
+async def _session_stop(place: ScratchChannel) -> str:
+    if not place.identity.is_agent:
+        raise NotTried(NO_AGENT)
+    channel, ts = await place.post("session-stop")
+    state = {"channel_id": channel, "thread_ts": ts, "title": "D-1: live check"}
+    await place.call(SESSION, **state, status=SessionState.PROCESSING)
+    place.session.look(
+        f"While draftsman bots runs, open the thread {place.link((channel, ts))}, and press its"
+        f" stop button: does the bot reply \u201c{NOTHING}\u201d?"
+    )
+    return "the person saw the reply of the bot"
 
 
 async def _status_removed(place: ScratchChannel) -> str:
@@ -75,6 +90,12 @@ CHECKS: Final = (
         " the app only",
         otherwise="The method is refused, and off for a day; the status line continues.",
         run=_session_in_thread,
+    ),
+    LiveCheck(
+        name="session-stop",
+        assumption="`agent_session_stopped` arrives for a thread in any channel of the app",
+        otherwise="The button has no effect; `/draftsman pause` does the same.",
+        run=_session_stop,
     ),
     LiveCheck(
         name="status-removed",

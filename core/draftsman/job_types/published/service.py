@@ -67,7 +67,7 @@ class PublishedTypes:
             near = get_close_matches(name, [type.name for type in await self.all()], 3)
             tail = f"; did you mean {' or '.join(near)}?" if near else ""
             raise UndescribedType(
-                f"nobody has described the type {name[:100]!r}{tail}",
+                f"no worker has published the type {name[:100]!r} yet{tail}",
                 near=tuple(near),
                 hint=CommandHint("types"),
             )

@@ -68,7 +68,10 @@ async def test_values_in_the_text_need_no_form(bench: SlackBotHarness) -> None:
             "payload of report:weekly: week: must be a whole number, not 'x'",
         ),
         ("run report:weekly weak=1", "unknown parameter 'weak'; did you mean week?"),
-        ("run type/report:weakly", "nobody has described the type 'report:weakly'; did you mean"),
+        (
+            "run type/report:weakly",
+            "no worker has published the type 'report:weakly' yet; did you",
+        ),
         ("run types/report:weekly", "write NAME, template/NAME or type/NAME"),
     ]:
         ack = await bench.slack.command(ANNA, bench.general, text)

@@ -59,6 +59,7 @@ async def test_named_jobs_and_ranges_are_listed(cli: Cli, make: Factory) -> None
     assert [job["number"] for job in done.json] == [first, second]
     (await cli("jobs", "--status", "faild")).refused(2, "did you mean failed?")
     (await cli("jobs", "D-2..D-1")).refused(2, "D-10..D-20")
+    (await cli("jobs", f"D-{first}", "D-999")).refused(3, "there is no job D-999")
 
 
 async def test_every_status_has_a_line_with_the_next_step(cli: Cli, make: Factory) -> None:

@@ -352,7 +352,7 @@ async def test_a_type_of_a_live_worker_has_no_warning(cli: Cli, rt: Runtime) -> 
     assert (known.out, known.err) == ("D-1 created\n", "")
     unknown = await cli("submit", "--type", "bill:moth")
     problem = "no handler in [handlers] or on a live worker; did you mean bill:month?"
-    assert f"{problem}; nobody has described the type\n" in unknown.err
+    assert f"{problem}; no worker has published the type yet\n" in unknown.err
     await worker.leave()
     assert "no worker is running" in (await cli("submit", "--type", "bill:month")).err
 

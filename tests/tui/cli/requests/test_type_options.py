@@ -71,15 +71,25 @@ async def test_parameters_are_options(
             "payload of report:weekly: week: must be a whole number, not 'x'",
         ),
         ("report:weekly --week 1 --region de", "region: must be eu or us, not 'de'"),
-        ("--type other --week 31", "--week: nobody has described the type 'other'; use --payload"),
+        (
+            "--type other --week 31",
+            "--week: no worker has published the type 'other' yet; to start one that declares it:",
+        ),
         (
             "report:weakly --week 3",
-            "nobody has described the type 'report:weakly'; did you mean report:weekly?",
+            "no worker has published the type 'report:weakly' yet; did you mean report:weekly?",
         ),
-        ("report:weakly --param week=3", "type 'report:weakly'; did you mean report:weekly?"),
-        ("--type report:weakly --week 3", "type 'report:weakly'; did you mean report:weekly?"),
+        ("report:weakly --param week=3", "type 'report:weakly' yet; did you mean report:weekly?"),
+        ("--type report:weakly --week 3", "'report:weakly' yet; did you mean report:weekly?"),
+        (
+            "shop:refund --param order=7",
+            "--param order: no worker has published the type 'shop:refund' yet; to start one",
+        ),
         ("--repo . --weak 31 text", "no such option '--weak'"),
-        ("fix:it --weak", "no such option '--weak'"),
+        (
+            "fix:it --weak",
+            "no such option --weak, and no worker has published the type 'fix:it'",
+        ),
         ("--param a=b text", "--param requires a described type"),
     ],
 )

@@ -108,14 +108,12 @@ async def typed_fields(
     given = dict(fields.get("parameters", ()))
     rest = {name: value for name, value in fields.items() if name not in ("parameters", "text")}
     if type is None or words.type is None:
-        option = next(_options(ctx, text), None) or next(iter(given), None)
-        if option is not None and words.type is not None:
-            try:
-                await rt.published_types.get(words.type)
-            except UndescribedType as error:
-                if error.near or is_option:
-                    tail = "" if error.near else "; use --payload"
-                    raise UsageError(f"{option}: {error.reason}{tail}") from None
+        option = next(_options(ctx, text), None)
+        if words.type is not None and (option or given):
+            named = f"{option or f'--param {next(iter(given))}'}:"
+            if option and not is_option:
+                named = f"no such option {option}, and"
+            await _refuse_unpublished(rt, words.type, named)
         refuse_options(ctx, text, fields)
         return {**rest, **({"text": fields["text"]} if "text" in fields else {})}
     if not is_option:
@@ -134,6 +132,16 @@ async def typed_fields(
         raise UsageError(f"{type.name} requires {options}; see: draftsman types {type.name}")
     rest |= {"type": words.type, "payload": payload}
     return rest | ({"text": " ".join(plain)} if plain else {})
+
+
+async def _refuse_unpublished(rt: Runtime, type: str, named: str) -> None:
+    """Raise UsageError if no worker has published the type; the message begins with `named`."""
+    try:
+        await rt.published_types.get(type)
+    except UndescribedType as error:
+        start = "to start one that declares it: draftsman worker --app MODULE"
+        tail = "" if error.near else f"; {start}; without its parameters: --payload JSON"
+        raise UsageError(f"{named} {error.reason}{tail}") from None
 
 
 async def _refuse_template(rt: Runtime, name: str) -> None:

@@ -10,6 +10,7 @@ from textual import events, on
 from textual.containers import Container
 from textual.widget import Widget
 
+from draftsman.entities.entity import in_order
 from draftsman.errors import Refused
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL
@@ -163,7 +164,7 @@ def shown_lines(
 def _sorted(resource: Resource[Any], state: TableState, rows: Sequence[Any]) -> Sequence[Any]:
     column = next((column for column in resource.columns if column.head == state.sort), None)
     if column is not None and column.order is not None:
-        return sorted(rows, key=column.order, reverse=state.down != column.largest_first)
+        return in_order(rows, column.order, reverse=state.down != column.largest_first)
     return rows[::-1] if state.down else rows
 
 
