@@ -72,7 +72,7 @@ class LiveSession:
     def _answer(self, question: str) -> bool:
         answer = self.person.asks(question)
         if answer is None:
-            raise NotTried("needs a person who looks; run it on a terminal and answer its question")
+            raise NotTried("its question was not answered; it is asked on a terminal")
         return answer
 
     async def wait(self, seconds: float) -> None:

@@ -97,7 +97,7 @@ async def test_the_results_are_shown_and_written(
     done = await live("doctor", "--live", "trello", "--yes", "--report", report)
     assert done.code == 1
     assert "ok    due-removed               the card has no due date\n" in done.out
-    assert "warn  line-breaks               needs a person who looks" in done.out
+    assert "warn  line-breaks               its question was not answered" in done.out
     assert done.out.endswith("trello: 10 held, 3 could not be tried\n")
     assert "draftsman: trello: 10 held, 3 could not be tried\n" in done.err
     text = report.read_text()
