@@ -191,6 +191,8 @@ async def test_questions_are_asked_on_a_terminal(live: Cli, slack: FakeSlack) ->
         try:
             terminal.expect("remove them? [y/N]")
             terminal.type("y\n")
+            terminal.expect("running in this thread.\u201d? (yes, no, skip)")
+            terminal.type("yes\n")
             terminal.expect("gone from both? (yes, no, skip)")
             terminal.type("no\n")
             terminal.expect("with these signs?")
@@ -201,6 +203,7 @@ async def test_questions_are_asked_on_a_terminal(live: Cli, slack: FakeSlack) ->
             terminal.close()
 
     screen = await asyncio.to_thread(at_terminal)
+    assert "ok    session-stop              the person saw" in screen
     assert "fail  status-removed            no: Open the threads" in screen
     assert "Traceback" not in screen
     assert _written(slack) == []
