@@ -16,7 +16,7 @@ from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.settings import Settings
 
 LONG: Final = 30.0
-"""Seconds from which a wait is left out by `--quick`."""
+"""Seconds from which a quick run leaves a wait out."""
 PATIENCE: Final = 20
 """Seconds in which a service has to show what was written."""
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class LiveSession:
     async def wait(self, seconds: float) -> None:
         """Let time pass; raises NotTried for a long wait of a quick run."""
         if self.quick and seconds >= LONG:
-            raise NotTried(f"takes {seconds:.0f} s; leave out --quick")
+            raise NotTried(f"takes {seconds:.0f} s, which a quick run leaves out")
         await self.person.wait(seconds)
 
     async def until(
