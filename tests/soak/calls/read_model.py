@@ -142,6 +142,9 @@ CALLS: Final[dict[str, Call]] = {
     "details.counts": Call(
         lambda conn: read_model.counts(conn, 10_000), ALL - FINISHED + 50_000, COUNTED
     ),
+    "details.failure_counts": Call(
+        lambda conn: read_model.failure_counts(conn, 10_000), 10_000, COUNTED
+    ),
     "details.open_counts": Call(read_model.open_counts, WAITING, COUNTED),
     "details.answer_times": Call(read_model.answer_times, 10_000, "the last 10,000 answers"),
     "details.sources": Call(read_model.sources),

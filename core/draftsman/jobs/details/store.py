@@ -252,6 +252,11 @@ async def counts(conn: Connection, most: int) -> dict[str, int]:
     return {row[0]: row[1] for row in await rows(conn, _Q["counts"], params)}
 
 
+async def failure_counts(conn: Connection, most: int) -> dict[str, int]:
+    """Return the number of open failures by status, counting up to `most` in all."""
+    return dict(await rows(conn, _Q["failure_counts"], {"most": most}))
+
+
 async def open_counts(conn: Connection) -> tuple[int, int, datetime | None, int]:
     """Return the open questions, those that expire within an hour, the next expiry, and pauses."""
     record = (await rows(conn, _Q["open_counts"]))[0]

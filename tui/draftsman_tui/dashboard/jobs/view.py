@@ -10,21 +10,19 @@ from typing import Any, ClassVar, Final
 from draftsman.entities import cells
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS
 from draftsman.ids import job_name
-from draftsman.jobs.job import TERMINAL, WAITING, Status
+from draftsman.jobs.job import FAILURES, TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobFilters, JobPage, JobSummary
-from draftsman.jobs.retries import ErrorClass
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Query, Resource, Rows
 
-FAILED: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
 LABELS: Final = ("needs a person", "running", "waits", "failed", "finished")
 """The groups, in their order."""
 STATUSES: Final = (
     WAITING,
     frozenset({Status.RUNNING, Status.CLAIMED}),
     frozenset({Status.QUEUED, Status.RESUMED, Status.SCHEDULED, Status.RETRYING}),
-    FAILED,
+    FAILURES,
     TERMINAL,
 )
 """The statuses of each group; failed jobs that need no person are among the finished jobs."""
@@ -32,9 +30,8 @@ STATUSES: Final = (
 
 def attention(row: JobSummary) -> str:
     """Return the group of a job by the attention that it needs."""
-    if row.status in FAILED:
-        is_open = row.retried_as is None and row.error_class != ErrorClass.DENIED
-        return LABELS[3 if is_open else 4]
+    if row.status in FAILURES:
+        return LABELS[3 if row.failure_open else 4]
     return next(
         label for label, statuses in zip(LABELS, STATUSES, strict=True) if row.status in statuses
     )
@@ -57,6 +54,7 @@ async def page(
     for nth in range(start, len(LABELS)):
         wanted = [status for status in Status if status in STATUSES[nth] and status in statuses]
         filters: JobFilters = {"statuses": wanted, "since": since, "before": below}
+        filters["failures"] = STATUSES[nth] is FAILURES
         for _ in range(MAX_PAGES if wanted else 0):
             filters["limit"] = limit - len(jobs)
             read = await rt.read_model.page(**filters)

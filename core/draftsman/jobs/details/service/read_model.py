@@ -23,7 +23,7 @@ from draftsman.jobs.details.service.waiting import wait_reason
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.event_kinds import COMMON_KINDS
-from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
+from draftsman.jobs.job import FAILURES, TERMINAL, WAITING, Job, Status
 from draftsman.jobs.job_summary import (
     JobFilters,
     JobPage,
@@ -313,6 +313,7 @@ class ReadModel:
         async with self._db.connection() as conn:
             open_count, expiring_soon, next_expiry, pauses = await store.open_counts(conn)
             answers, seconds = await store.answer_times(conn)
+            failures = await store.failure_counts(conn, COUNT_LIMIT)
             live = [
                 worker
                 for worker in await workers.all_workers(conn)
@@ -330,6 +331,7 @@ class ReadModel:
             answers_last_day=answers,
             answer_seconds=seconds,
             pauses=pauses,
+            open_failures=_by_failure(failures),
         )
 
     async def counts(self) -> tuple[dict[str, int], list[str]]:
@@ -338,6 +340,14 @@ class ReadModel:
             counts = await store.counts(conn, COUNT_LIMIT)
         capped = [str(status) for status in Status if _is_capped(status, counts)]
         return {str(status): counts.get(status, 0) for status in Status}, capped
+
+    async def open_failures(self) -> dict[str, int]:
+        """Return the number of failures by status that are neither retried nor dismissed.
+
+        At most 10,000 are counted.
+        """
+        async with self._db.connection() as conn:
+            return _by_failure(await store.failure_counts(conn, COUNT_LIMIT))
 
     async def activity(
         self, since: datetime, after: store.EventCursor | None = None
@@ -404,6 +414,10 @@ class ReadModel:
                 if finished:
                     return
                 await asyncio.sleep(FOLLOW_INTERVAL)
+
+
+def _by_failure(counts: dict[str, int]) -> dict[str, int]:
+    return {str(status): counts.get(status, 0) for status in FAILURES}
 
 
 def _is_capped(status: Status, counts: dict[str, int]) -> bool:
