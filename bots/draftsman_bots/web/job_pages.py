@@ -19,7 +19,7 @@ from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_te
 from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.entities.jobs import JOBS
 from draftsman.errors import DraftsmanError, NotFound
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible, line_ends
 from draftsman.ids import job_number
 from draftsman.jobs.details.log_lines import FOLDED_LINES, fold
 from draftsman.jobs.details.sections.facts import status
@@ -107,8 +107,8 @@ def _lines(entry: LogEntry) -> LogLines:
 
 
 def visible(text: str) -> str:
-    """Return a text without sequences of terminals; other control characters are replaced."""
-    return replace_invisible(_ESCAPE.sub("", text))
+    """Return visible text without sequences of terminals; a line that was rewritten is another."""
+    return escape_invisible(line_ends(_ESCAPE.sub("", text)).replace("\r", "\n"))
 
 
 def encode_cursor(cursor: LogCursor) -> str:
