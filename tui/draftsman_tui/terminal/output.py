@@ -104,6 +104,11 @@ class CommandOutput:
         return stdio.is_terminal(sys.stdout)
 
     @property
+    def has_cursor(self) -> bool:
+        """Whether stdout is a terminal on which text can be replaced."""
+        return self.on_screen and os.environ.get("TERM") not in stdio.DUMB
+
+    @property
     def width(self) -> int:
         """Width of stdout in cells."""
         return stdio.width(sys.stdout)
@@ -143,6 +148,10 @@ class CommandOutput:
     def print(self, *parts: RenderableType, cut: bool = False) -> None:
         """Print text; plain strings are escaped. `cut` truncates long lines on a terminal."""
         self.write(self._render(sys.stdout, parts, cut=cut))
+
+    def rendered(self, *parts: RenderableType) -> str:
+        """Return lines as they are printed, truncated to a row each."""
+        return self._render(sys.stdout, parts, cut=True)
 
     def print_stderr(self, *parts: RenderableType, cut: bool = False) -> None:
         """Print text to stderr, like `print`."""
