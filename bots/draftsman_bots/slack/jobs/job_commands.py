@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.actions import jobs as actions
 from draftsman.errors import UsageError
@@ -19,6 +19,7 @@ from draftsman_bots.slack.deliveries.mrkdwn import chat_command, escape_truncate
 from draftsman_bots.slack.ephemeral import Reply
 
 if TYPE_CHECKING:
+    from draftsman.actions.action import Action
     from draftsman.jobs.details.wait_reason import WaitReason
     from draftsman.jobs.job import Job
     from draftsman.runtime import Runtime
@@ -89,7 +90,9 @@ def _status_text(reason: WaitReason) -> str:
 
 
 def _controls(job: Job, reason: WaitReason) -> Block:
-    shown = [actions.cancel if job.finished_at is None else actions.retry]
+    shown: list[Action[int, ..., Any]] = [
+        actions.cancel if job.finished_at is None else actions.retry
+    ]
     if job.status in FAILURES and reason.reason not in ("denied", "dismissed"):
         shown.append(actions.dismiss)
     return controls_row([job_button(action, job.number) for action in shown])
