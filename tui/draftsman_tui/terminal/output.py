@@ -54,9 +54,14 @@ CHECK_STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 """Style of each result of a check."""
 
 
-def check_lines(status: str, text: str, hint: str | None, name: str = "") -> list[Text]:
-    """Render the result of a check, and below it how to fix the problem."""
-    label = f"{name:<14}  " if name else ""
+def check_lines(
+    status: str, text: str, hint: str | None, name: str = "", width: int = 14
+) -> list[Text]:
+    """Render the result of a check, and below it how to fix the problem.
+
+    `width` is that of the names, in cells.
+    """
+    label = f"{name:<{width}}  " if name else ""
     first = line(styled(f"{status:<4}", CHECK_STYLES[status]), f"  {label}{one_line(text)}")
     return [first, styled(f"      → {one_line(hint)}", "cyan")] if hint else [first]
 
