@@ -84,7 +84,7 @@ def log_lines(entries: Iterable[LogEntry]) -> list[LogLines]:
     open_kind = last = ""
     for entry in entries:
         lines = _lines(entry)
-        if open_kind == entry.kind:
+        if open_kind == entry.kind and (entry.kind == OUTPUT or entry.continues):
             shown[last] = replace(shown[last], text=shown[last].text + lines.text)
         else:
             shown[entry.id] = lines
