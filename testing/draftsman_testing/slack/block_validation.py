@@ -237,8 +237,8 @@ def _value(value: object, spec: Spec, path: str) -> Problems:
             yield from _number(value, spec, path)
         case "strings" if not isinstance(value, list) or {type(v) for v in value} - {str}:
             yield _at("must be an array of strings", path)
-        case "strings" if spec.most is not None and len(value) > spec.most:
-            yield _at(f"no more than {spec.most} items allowed", path)
+        case "strings" if isinstance(value, list):
+            yield from _count(value, 0, spec.most, path)
         case "one":
             yield from _part(value, spec.of, path)
         case "block":
