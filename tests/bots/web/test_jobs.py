@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 
-from draftsman.agent_runs.activity.activity import Activity, ActivityKind
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind, ActivityRow
+from draftsman.agent_runs.activity.log_entries import LogReader
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.jobs.runs.saved_data import LogChunk
 from draftsman.results import Picture, Table
 from draftsman.runtime import Runtime
 from draftsman_bots.web import job_pages as log_stream
@@ -205,8 +208,37 @@ def test_positions_are_text() -> None:
 
 
 def test_control_sequences_are_removed() -> None:
-    assert visible("a\x1b]8;;http://x\x07b\x1b[2Kc\rd\x00") == "abc\nd\ufffd"
+    assert visible("a\x1b]8;;http://x\x07b\x1b[2Kc\rd\x00") == "abc\nd\\u{0}"
     assert log_lines([]) == []
+
+
+def test_a_log_has_a_line_for_a_call_and_folds_long_output_of_an_agent() -> None:
+    reader = LogReader()
+    at = datetime(2026, 11, 30, tzinfo=UTC)
+
+    def row(seq: int, kind: str, text: str, state: str | None = None) -> ActivityRow:
+        return ActivityRow(1, seq, kind, state, None, text, {}, seq == 9, at)
+
+    output = LogChunk(1, 0, "".join(f"line {n}\n" for n in range(60)), at)
+    records: list[LogChunk | ActivityRow] = [
+        row(1, "tool", "npm test", "running"),
+        output,
+        row(2, "tool", "npm test", "failed"),
+        row(8, "message", "Do"),
+        row(9, "message", "ne"),
+        row(10, "message", "Again\n"),
+    ]
+    entries = [entry for record in records for entry in reader.add(record)]
+    lines = log_lines(entries)
+    assert [(line.kind, line.state, line.text) for line in lines if line.kind != "output"] == [
+        ("tool", "failed", "✗ npm test"),
+        ("message", "", "Done"),
+        ("message", "", "Again"),
+    ]
+    (folded,) = (line for line in lines if line.kind == "output")
+    assert (folded.text[-6:], folded.hidden_lines, folded.end[:7]) == ("line 9", 40, "line 50")
+    (whole,) = log_lines(reader.add(output))
+    assert (whole.hidden, whole.text.count("\n")) == ("", 59)
 
 
 PNG = b"\x89PNG\r\n\x1a\n and so on"

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from draftsman.deliveries.documents.document import Command, Link, Span, Step, Strong, Text, Time
 from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.times import spelled_time
 from draftsman.formats.truncation import graphemes, utf16_length
 from draftsman.jobs.job import Source
@@ -138,7 +138,12 @@ def chat_command(command: CommandHint) -> str:
 
 def escape(text: str) -> str:
     """Escape mentions and links in a text; marks of formatting stay."""
-    return "".join(_ESCAPES.get(char, char) for char in replace_invisible(text))
+    return _literal(escape_invisible(text))
+
+
+def _literal(text: str) -> str:
+    """Escape visible text, or a part of it."""
+    return "".join(_ESCAPES.get(char, char) for char in text)
 
 
 def unescape(text: str) -> str:
@@ -148,16 +153,15 @@ def unescape(text: str) -> str:
 
 def escape_truncated(text: str, max_length: int = MAX_TEXT) -> str:
     """Return mrkdwn that shows the text, with an ellipsis where it is truncated to a length."""
-    return join_within(_literal_units(text), max_length)
+    return join_within(_literal_units(escape_invisible(text)), max_length)
 
 
 def _literal_units(text: str) -> Iterator[str]:
-    """Yield mrkdwn that shows each grapheme as it is."""
-    text = replace_invisible(text)
+    """Yield mrkdwn that shows each grapheme of visible text as it is."""
     marks = {match.start() for match in _MARK.finditer(text) if match[1]}
     start = 0
     for grapheme in graphemes(text):
-        yield f"<!date^00000000^{{_}}|{grapheme}>" if start in marks else escape(grapheme)
+        yield f"<!date^00000000^{{_}}|{grapheme}>" if start in marks else _literal(grapheme)
         start += len(grapheme)
 
 
@@ -165,11 +169,14 @@ def inline_code(text: str, max_length: int = MAX_TEXT) -> str:
     """Return text with a fixed width within a length; as it is if it has a backtick."""
     if "`" in text:
         return escape_truncated(text, max_length)
-    return f"`{join_within(map(escape, graphemes(replace_invisible(text))), max_length)}`"
+    return f"`{join_within(map(_literal, graphemes(escape_invisible(text))), max_length)}`"
 
 
 def escape_chunks(text: str | Text, max_length: int = MAX_TEXT) -> Iterator[str]:
-    """Yield the whole text, escaped, in chunks that fit, split at line ends if possible."""
+    """Yield the whole text, escaped, in chunks that fit, split at line ends if possible.
+
+    Its code fences are broken up.
+    """
     chunk = ""
     size = 0
     for units in _lines((text,) if isinstance(text, str) else text):
@@ -196,7 +203,7 @@ def _lines(spans: Iterable[Span]) -> Iterator[list[str]]:
         if not isinstance(span, str):
             line.append(_marked(span))
             continue
-        for piece in replace_invisible(span).splitlines(keepends=True):
+        for piece in break_fences(escape_invisible(span)).splitlines(keepends=True):
             line += _literal_units(piece)
             if piece.splitlines() != [piece]:
                 yield line
@@ -207,7 +214,7 @@ def _lines(spans: Iterable[Span]) -> Iterator[list[str]]:
 
 def _escaped_units(span: Span) -> Iterable[str]:
     if isinstance(span, str):
-        return _literal_units(span)
+        return _literal_units(escape_invisible(span))
     return (_marked(span),)
 
 
@@ -220,7 +227,7 @@ def _marked(span: ActorRef | Time | Link | Strong | Command | Step) -> str:
         case Link(url):
             return link(url)
         case Strong(text):
-            return f"*{''.join(_literal_units(text))}*"
+            return f"*{''.join(_literal_units(escape_invisible(text)))}*"
         case Command(line):
             return inline_code(line)
         case Step(command=line):
@@ -235,18 +242,17 @@ def local_time(moment: datetime) -> str:
 
 def code(text: str, max_length: int = MAX_TEXT) -> str:
     """Return a code block, truncated to fit, that its content cannot close."""
-    safe = break_fences(replace_invisible(text)).strip("\n")
+    safe = break_fences(escape_invisible(text)).strip("\n")
     if safe.endswith("`"):
         safe += "\u200b"
-    escaped = (escape(grapheme) for grapheme in graphemes(safe))
-    return f"```\n{join_within(escaped, max_length - 8)}\n```"
+    return f"```\n{join_within(map(_literal, graphemes(safe)), max_length - 8)}\n```"
 
 
 def link(url: str) -> str:
     """Return a link that shows its URL; schemes other than http and https become plain text."""
     if not is_link(url) or len(url) > MAX_TEXT // 2:
         return escape_truncated(url, MAX_TEXT // 2)
-    safe = quote(replace_invisible(url), safe="!#$%&'()*+,/:;=?@[]~-._")
+    safe = quote(escape_invisible(url), safe="!#$%&'()*+,/:;=?@[]~-._")
     return (
         f"<{safe.replace('&', '&amp;')}>"
         if len(safe) <= MAX_TEXT // 2
