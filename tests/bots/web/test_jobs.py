@@ -42,6 +42,10 @@ async def test_jobs_are_filtered_and_paged(
     anna = await inbox.visit(people.anna)
     everything = (await anna.get("/jobs")).text
     assert all(f"D-{number}<" in everything for number in (failed, done, own))
+    await rt.job_control.dismiss(dismissed := await make.failed(), make.owner)
+    open_failures = (await anna.get("/jobs?status=failures")).text
+    assert f"D-{failed}<" in open_failures
+    assert f"D-{dismissed}<" not in open_failures
     only = (await anna.get("/jobs?status=failed")).text
     assert f"D-{failed}<" in only
     assert f"D-{own}<" not in only
@@ -268,3 +272,28 @@ async def test_a_picture_of_a_result_is_on_its_page(
         assert picture.headers["x-content-type-options"] == "nosniff"
     for name in ("evil.svg", "none.png"):
         assert (await anna.get(f"/jobs/{work.name}/pictures/{name}")).status_code == 404, name
+
+
+async def test_a_failure_is_dismissed_and_the_dismissal_is_taken_back(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    number = await make.dead(actor=people.anna)
+    path = f"/jobs/D-{number}"
+    anna, erin = await inbox.visit(people.anna), await inbox.visit(people.erin)
+    assert ">Dismiss<" not in (await erin.get(path)).text
+    form = await anna.hidden(path)
+    assert form["action"] == "dismiss"
+    sent = await anna.post(path, form | {"reason": "fixed <upstream>"})
+    assert (sent.status_code, sent.headers["location"]) == (303, path)
+    assert "by anna: fixed &lt;upstream&gt;" in (await anna.get(path)).text
+    assert await rt.read_model.jobs(failures=True) == []
+    back = await anna.hidden(path)
+    assert back["action"] == "undismiss"
+    assert (await anna.post(path, back)).status_code == 303
+    assert len(await rt.read_model.jobs(failures=True)) == 1
+    assert (await anna.post(path, form | {"action": "x"})).status_code == 400
+    assert (await anna.post(path, form | {"csrf": "x"})).status_code == 403
+    await rt.job_control.retry(number, make.owner)
+    assert ">Dismiss<" not in (await anna.get(path)).text
+    refused = await anna.post(path, form)
+    assert "nothing to dismiss" in refused.text
