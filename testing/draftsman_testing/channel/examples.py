@@ -111,7 +111,7 @@ def _examples() -> Iterator[tuple[str, Message]]:
         "status with progress",
         replace(
             _about(DeliveryKind.STATUS, status=Status.RUNNING),
-            payload={"progress": {"plan": "3 of 7 steps: write tests", "line": "[runs] npm test"}},
+            payload={"progress": {"plan": "3 of 7 steps: write tests", "line": "▸ npm test"}},
         ),
     )
     yield (

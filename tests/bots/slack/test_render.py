@@ -80,11 +80,11 @@ def test_a_paused_job_shows_who_paused_it_and_why() -> None:
 
 
 def test_a_running_job_shows_its_plan_and_newest_line() -> None:
-    progress = {"progress": {"plan": "3 of 7 steps: <write>", "line": "[runs] npm test"}}
+    progress = {"progress": {"plan": "3 of 7 steps: <write>", "line": "▸ npm test"}}
     fields = {"payload": progress, "subject_status": Status.RUNNING}
     blocks = rendered(DeliveryKind.STATUS, **fields)["blocks"]
     texts = [element["text"] for element in blocks[2]["elements"]]
-    assert texts == ["3 of 7 steps: &lt;write&gt;", "[runs] npm test"]
+    assert texts == ["3 of 7 steps: &lt;write&gt;", "▸ npm test"]
     over = rendered(DeliveryKind.STATUS, **(fields | {"subject_status": Status.COMPLETED}))
     assert "steps" not in str(over["blocks"])
 
