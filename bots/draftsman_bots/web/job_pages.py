@@ -11,26 +11,31 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from starlette.responses import RedirectResponse, StreamingResponse
 from starlette.responses import Response as PlainResponse
-from starlette.responses import StreamingResponse
 
+from draftsman.actions import jobs as actions
+from draftsman.actions.action import Action, Call
 from draftsman.agent_runs.activity.activity import ActivityKind
 from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text
 from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.entities.jobs import JOBS
-from draftsman.errors import DraftsmanError, NotFound
+from draftsman.errors import DraftsmanError, NotFound, NotPermitted
 from draftsman.formats.invisible import escape_invisible, line_ends
 from draftsman.ids import job_number
 from draftsman.jobs.details.log_lines import FOLDED_LINES, fold
 from draftsman.jobs.details.sections.facts import status
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.service.log_feed import LogCursor
-from draftsman.jobs.job import TERMINAL, WAITING, Status
+from draftsman.jobs.job import FAILURES, TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobFilters
+from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import STATUSES
+from draftsman.people.policy import Verb
+from draftsman_bots.web.access import client_address
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.list_pages import table
-from draftsman_bots.web.pages import page
+from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.plugin import WEB
 from draftsman_bots.web.problems import PageProblem
 from draftsman_bots.web.section_html import page_reader
@@ -79,7 +84,7 @@ def log_lines(entries: Iterable[LogEntry]) -> list[LogLines]:
     open_kind = last = ""
     for entry in entries:
         lines = _lines(entry)
-        if open_kind == entry.kind:
+        if open_kind == entry.kind and (entry.kind == OUTPUT or entry.continues):
             shown[last] = replace(shown[last], text=shown[last].text + lines.text)
         else:
             shown[entry.id] = lines
@@ -144,10 +149,18 @@ MAX_FILTER: Final = 200
 _GROUPS: Final = {
     "": ("All", None),
     "waiting": ("Waiting for people", WAITING),
+    "failures": ("Failures that need a person", FAILURES),
     "active": ("Not finished", frozenset(Status) - TERMINAL),
     "finished": ("Finished", TERMINAL),
 }
 """Filters of several statuses, by name: their text and statuses."""
+
+
+ACTIONS: Final[dict[str, Action[int, ..., Any]]] = {
+    "dismiss": actions.dismiss,
+    "undismiss": actions.undismiss,
+}
+"""The actions of the form of a failed job."""
 
 
 async def jobs(context: WebContext, request: Request) -> Response:
@@ -186,7 +199,27 @@ async def show(context: WebContext, request: Request) -> Response:
     details = await rt.read_model.details(number, events=EVENTS)
     entries, cursor = await rt.log_feed.tail(number, LOG_ITEMS)
     reader = page_reader(rt, details)
-    return details_page(visit, details, reader, log_lines(entries), encode_cursor(cursor))
+    failure = _failure_action(context, visit, details)
+    lines = log_lines(entries)
+    return details_page(visit, details, reader, lines, encode_cursor(cursor), failure=failure)
+
+
+async def act(context: WebContext, request: Request) -> Response:
+    """Dismiss the failure of a job, or take that back, then show the job."""
+    visit = await context.access.required(request)
+    fields = await read_form(request)
+    context.access.check_form(visit, fields)
+    context.limits.count_form(visit.session.id, client_address(request, context.settings))
+    number = await _number(request)
+    name = fields.get("action", "")
+    if name not in ACTIONS:
+        raise PageProblem(400, "The form is incomplete.", "Open the page again.")
+    call = Call(context.rt_of(visit), visit.actor)
+    if name == "dismiss":
+        await actions.dismiss(call, number, fields.get("reason", ""))
+    else:
+        await actions.undismiss(call, number)
+    return RedirectResponse(f"/jobs/D-{number}", 303)
 
 
 def details_page(
@@ -195,8 +228,10 @@ def details_page(
     reader: Reader,
     lines: Sequence[LogLines],
     cursor: str,
+    *,
+    failure: str = "",
 ) -> Response:
-    """Return the page of a job with the end of its log."""
+    """Return the page of a job with the end of its log, and the action on its `failure`."""
     return page(
         "job",
         visit,
@@ -207,8 +242,23 @@ def details_page(
         sections=[*sections(details, reader)],
         lines=lines,
         cursor=cursor,
+        failure=failure,
         has_patch=any(artifact.kind == "patch" for artifact in details.artifacts),
     )
+
+
+def _failure_action(context: WebContext, visit: Visit, details: JobDetails) -> str:
+    """Return the name of the action that a person may take on a failure; "" for none."""
+    job = details.job
+    if job.status not in FAILURES or details.retry_chain[-1].number != job.number:
+        return ""
+    try:
+        context.rt.policy.check(visit.actor, Verb.DISMISS, invoker=job.invoker_id)
+    except NotPermitted:
+        return ""
+    if details.wait_reason.dismissal is not None:
+        return "undismiss"
+    return "" if job.error_class == ErrorClass.DENIED else "dismiss"
 
 
 async def changes(context: WebContext, request: Request) -> Response:
@@ -258,6 +308,7 @@ def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     status = entered["status"]
     if status in _GROUPS:
         filters["statuses"] = _statuses(_GROUPS[status][1])
+        filters["failures"] = status == "failures"
     elif status in set(Status):
         filters["statuses"] = [Status(status)]
     else:

@@ -129,7 +129,8 @@ def _status(message: Message) -> Iterator[Part]:
     if error := shown_error(subject):
         yield Code(error, LENGTH // 4, full=full_at(message))
     if subject.status in RETRYABLE:
-        yield Controls((control(Action.RETRY),))
+        dismiss = (control(Action.DISMISS),) if subject.failure_open else ()
+        yield Controls((control(Action.RETRY), *dismiss))
     elif subject.status not in TERMINAL:
         yield Controls((control(Action.CANCEL, f"Cancel {subject.name}? {KEPT}"),))
 
@@ -248,9 +249,24 @@ def _closed(message: Message, question: Question) -> Iterator[Part]:
     """Yield the resolution of a question, without controls."""
     show = full_at(message)
     yield Paragraph(closed_spans(question), LENGTH, show)
+    if note := _closing_note(message.subject, question):
+        yield Note(note, show)
     if title := title_before(question, message.subject.title):
         yield Note((f"{title} asked:",), show)
     yield Quote(question.text, QUESTION_LENGTH, show)
+
+
+def _closing_note(subject: Subject, question: Question) -> Text:
+    """Return when a question closed, and what follows a denial or an expiry."""
+    when: Text = () if question.closed_at is None else (Time(question.closed_at, "on"),)
+    if question.outcome not in ("denied", "expired"):
+        return when
+    separator = (" · ",) if when else ()
+    if subject.status in RETRYABLE:
+        return *when, *separator, "to retry: ", Command(f"draftsman retry {subject.name}")
+    if subject.status in TERMINAL:
+        return when
+    return *when, *separator, "the job continues"
 
 
 def _result(message: Message) -> Iterator[Part | RichPart]:
@@ -354,6 +370,8 @@ def _facts(subject: Subject, *, outcome: bool = True) -> Facts:
 def _details(subject: Subject, *, outcome: bool) -> Iterator[Text]:
     if pause := pause_text(subject):
         yield (pause,)
+    if subject.dismissed:
+        yield (f"dismissed {' '.join(subject.dismissed.split())}",)
     if outcome and (subject.status is Status.CANCELED or subject.denied):
         yield job_outcome_spans(subject, again="")
     for label, value in (

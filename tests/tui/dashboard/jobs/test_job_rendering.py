@@ -179,6 +179,8 @@ def test_a_call_keeps_its_line_and_the_usage_comes_at_the_end() -> None:
         ("output", ""),
         ("[usage] 9 tokens in", "dim"),
     ]
+    done = log(replace(job_snapshot(), log=book.view()), 80, NOW)
+    assert text(done[1].rows[0]) == "✓ npm test (42 s)"
 
 
 def test_long_output_of_a_run_with_an_agent_is_folded() -> None:

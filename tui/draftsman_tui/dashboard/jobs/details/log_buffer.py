@@ -35,7 +35,7 @@ class LogLine:
     cells: Row = ()
     """Its text with roles; empty: it has none."""
     call: LogEntry | None = None
-    """The call of a tool that it shows, which may still run."""
+    """The call of a tool that it shows, while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +139,16 @@ class LogBuffer:
         """Add a call, or replace its line."""
         text = entry_text(entry)
         cells = row_of(entry_line(entry, text))
+        call = entry if entry.is_open else None
         nth = self._calls.pop(entry.id, self._count)
         first = self._lines[0].nth if self._lines else nth
         if nth == self._count:
-            self._append(entry.run, text, entry.kind, cells, entry)
+            self._append(entry.run, text, entry.kind, cells, call)
         elif nth >= first:
             self._lines[nth - first] = _line(
                 nth, entry.run, text, kind=entry.kind, cells=cells, call=entry
             )
-        if entry.is_open:
+        if call is not None:
             self._calls[entry.id] = nth
 
     def _add_text(self, run: int, text: str) -> None:

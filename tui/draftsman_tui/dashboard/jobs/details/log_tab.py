@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
-from draftsman.agent_runs.activity.log_entries import OUTPUT, entry_text
+from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text
 from draftsman.entities.cells import Cell
 from draftsman.formats import times
 from draftsman.jobs.details.log_lines import FOLDED_LINES, entry_line, fold
@@ -56,17 +56,16 @@ def _items(snapshot: JobSnapshot, log_view: LogView, width: int, now: datetime) 
 def _block(lines: Sequence[LogLine], most: int | None, width: int, now: datetime) -> Iterator[Item]:
     """Yield the lines of a kind that follow each other, folded if there are more than `most`."""
     begin, hidden, end = fold(lines, most or len(lines))
-    yield from (_call(line, width, now) if line.call else _item(line, width) for line in begin)
+    for line in begin:
+        yield _call(line, line.call, width, now) if line.call else _item(line, width)
     if hidden:
         yield note(f"… {hidden:,} more lines; enter shows them", width)
     yield from (_item(line, width) for line in end)
 
 
-def _call(line: LogLine, width: int, now: datetime) -> Item:
-    """Return the line of a call, with how long it runs."""
-    if line.call is None or not line.call.is_open:
-        return _item(line, width)
-    row = row_of(entry_line(line.call, entry_text(line.call, now)))
+def _call(line: LogLine, call: LogEntry, width: int, now: datetime) -> Item:
+    """Return the line of an open call, with how long it runs."""
+    row = row_of(entry_line(call, entry_text(call, now)))
     return Item(str(line.nth), tuple(wrap_row(row, width, most=MAX_ROWS)))
 
 
