@@ -17,12 +17,14 @@ from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityRow, acti
 from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.entities.jobs import JOBS
 from draftsman.errors import DraftsmanError, NotFound
+from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import replace_invisible
 from draftsman.ids import job_number
+from draftsman.jobs.counts import WORDS
 from draftsman.jobs.details.sections.facts import status
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.service.log_feed import LogCursor
-from draftsman.jobs.job import TERMINAL, WAITING, Status
+from draftsman.jobs.job import Status
 from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.status_display import STATUSES
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
@@ -112,9 +114,9 @@ MAX_FILTER: Final = 200
 """Characters of a filter."""
 _GROUPS: Final = {
     "": ("All", None),
-    "waiting": ("Waiting for people", WAITING),
-    "active": ("Not finished", frozenset(Status) - TERMINAL),
-    "finished": ("Finished", TERMINAL),
+    "waiting": ("Waiting", WORDS["waiting"]),
+    "active": ("Not finished", WORDS["not finished"]),
+    "finished": ("Finished", WORDS["finished"]),
 }
 """Filters of several statuses, by name: their text and statuses."""
 
@@ -126,6 +128,7 @@ async def jobs(context: WebContext, request: Request) -> Response:
     filters, entered, problem = _filters(query.get, visit)
     rt = context.rt_of(visit)
     jobs_page = await rt.read_model.page(**filters)
+    counts = await rt.read_model.counts(**{**filters, "before": None})
     now = await rt.checkpoints.now()
     older = jobs_page.scanned_to
     if older is None and len(jobs_page.jobs) == PAGE_SIZE:
@@ -139,6 +142,8 @@ async def jobs(context: WebContext, request: Request) -> Response:
             *((name, text) for name, (text, _) in _GROUPS.items()),
             *((str(status), display.word.capitalize()) for status, display in STATUSES.items()),
         ],
+        total="" if counts is None else count_text(sum(counts.values())),
+        shown=len(jobs_page.jobs),
         entered=entered,
         problem=problem,
         is_filtered=any(entered.values()),

@@ -125,6 +125,8 @@ class JobFilters(TypedDict, total=False):
     paused: bool
     """Only jobs that are paused themselves."""
     since: datetime | None
+    until: datetime | None
+    """Created before this time."""
     before: int | None
     limit: int
 

@@ -371,7 +371,7 @@ def activity() -> RecentActivity:
 
 JOBS: Final = dict.fromkeys(map(str, Status), 3) | {"completed": 10_000}
 WORKERS: Final = WorkerStats({"alive": 2, "silent": 1}, 7, 20, "00000001", 2.0)
-STATS: Final = DashboardStats(JOBS, ["completed"], WORKERS, 4.0, activity())
+STATS: Final = DashboardStats(JOBS, WORKERS, 4.0, activity())
 """Statistics of the overview."""
 
 

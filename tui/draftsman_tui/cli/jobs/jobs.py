@@ -17,6 +17,7 @@ from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
 from draftsman.entities.queues import hold_text, worker_text
 from draftsman.errors import Refused, RejectedField, UsageError
 from draftsman.formats import times
+from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name, question_name, unknown_question
 from draftsman.jobs.job import TERMINAL, WAITING, Status
@@ -32,7 +33,7 @@ from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
-    from draftsman.jobs.job_summary import JobSummary
+    from draftsman.jobs.job_summary import JobFilters, JobSummary
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
     from draftsman.worker.registry.registered_worker import ServingWorker
@@ -127,14 +128,9 @@ async def jobs(
             filters["limit"] = MAX_JOBS
         if filters["source"] is not None:
             await rt.read_model.check_source(filters["source"])
-        page = await rt.read_model.page(
-            statuses=statuses,
-            paused=paused,
-            since=oldest,
-            before=cursor,
-            invoker=invoker,
-            **filters,
-        )
+        counts: JobFilters = {**filters, "statuses": statuses, "since": oldest}  # type: ignore[typeddict-item]
+        counts |= {"paused": paused, "invoker": invoker}
+        page = await rt.read_model.page(**{**counts, "before": cursor})
         now = datetime.now(UTC)
         page_jobs = await rt.read_model.with_figures(page.jobs)
         filters |= {"mine": mine, "sort": app.sort, "where": app.where}
@@ -146,7 +142,7 @@ async def jobs(
             if len(page_jobs) == filters["limit"] and app.out.on_screen:
                 options = {"status": ",".join(names), "since": since, **filters}
                 older = _older(page_jobs[-1].number, options)
-                app.out.info(f"there may be more jobs; to list older jobs: {older}")
+                await _print_more(app, rt, counts, len(shown), older)
         elif page.scanned_to is None:
             _print_no_jobs(app, names, narrowed=bool(since or before or _has_filters(filters)))
             await _print_unknown_type(app, rt, filters["type"])
@@ -252,6 +248,15 @@ def _answer(question: Question) -> str:
     until = question.expires_at
     left = f" {times.until(until)}" if until else ""
     return f"{question.verb} {question.name}{left}"
+
+
+async def _print_more(app: App, rt: Runtime, filters: JobFilters, shown: int, older: str) -> None:
+    """Print how many jobs match, and the command that lists older ones, if there are more."""
+    counts = None if app.where else await rt.read_model.counts(**filters)
+    if counts is None:
+        app.out.info(f"there may be more jobs; to list older jobs: {older}")
+    elif (total := sum(counts.values())) > shown:
+        app.out.info(f"{shown:,} of {count_text(total)} jobs; to list older jobs: {older}")
 
 
 def _older(number: int, options: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from draftsman.entities.figures import FIGURES, FigureRow, summary_text
 from draftsman.entities.throughput import THROUGHPUT
 from draftsman.errors import UsageError
 from draftsman.formats import times
-from draftsman.formats.amounts import counted
+from draftsman.formats.amounts import count_text, counted
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.details.throughput import Period, Throughput, ThroughputGroup
 from draftsman.jobs.job import Status
@@ -109,8 +109,8 @@ async def stats(app: App, last: str | None, people: bool, since: float | None) -
     """Show counts of jobs and workers, throughput and waits.
 
     Covers jobs by status, open questions, worker slots, answers in the last 24 hours, and targets
-    of deliveries that no running process sends to. Finished jobs are counted up to 10,000 per
-    status; more are shown as 10,000+.
+    of deliveries that no running process sends to. Each count ends at 10,000: more are shown as
+    10,000+. Identical questions of several jobs count once.
 
     Below are the jobs that ended in the last hour, day and week, and those of a period by queue,
     type and repository, each with the most jobs first: how many failed, how long half and 95 % of
@@ -129,7 +129,8 @@ async def stats(app: App, last: str | None, people: bool, since: float | None) -
     if since is not None:
         raise UsageError("--since requires --people")
     async with app.runtime(read_only=True) as rt:
-        statistics = await rt.read_model.stats()
+        viewer = rt.policy.answers_only_own(await rt.actor())
+        statistics = await rt.read_model.stats(viewer)
         unserved = await rt.outbox.unserved()
         throughput = [row for period in Period for row in await rt.throughput.read(period)]
     if app.json:
@@ -139,8 +140,7 @@ async def stats(app: App, last: str | None, people: bool, since: float | None) -
         return
     jobs = [(status, count) for status, count in statistics.jobs.items() if count]
     for status, count in jobs:
-        plus = "+" if status in statistics.capped else " "
-        app.out.print(line(f"{count:>9,}{plus} ", status_text(Status(status))))
+        app.out.print(line(f"{_aligned(count)} ", status_text(Status(status))))
     if not jobs:
         app.out.print("        0  jobs")
     expiring_soon = (
@@ -178,8 +178,14 @@ def _print_throughput(app: App, throughput: Sequence[Throughput], period: Period
 
 
 def _counted(count: int, noun: str, plural: str | None = None) -> str:
-    number, _, noun = counted(count, noun, plural).partition(" ")
-    return f"{number:>9}  {noun}"
+    noun = counted(count, noun, plural).partition(" ")[2]
+    return f"{_aligned(count)} {noun}"
+
+
+def _aligned(count: int) -> str:
+    """Return a count with its digits below those of the others."""
+    text = count_text(count)
+    return f"{text if text.endswith('+') else f'{text} ':>10}"
 
 
 async def _print_figures(app: App, since: float) -> None:
