@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -41,16 +41,24 @@ _log = logging.getLogger(__name__)
 class ActivityRecorder:
     """Stores the activity of a run: a commit each half second, whatever the agent sends.
 
-    `add` never waits: the buffer omits activity over the limits of a batch.
+    `add` never waits: the buffer omits activity over the limits of a batch. `hide` replaces what
+    nobody may read.
     """
 
-    def __init__(self, stream: ActivityStream, lease: Lease, quotas: QuotaSettings) -> None:
+    def __init__(
+        self,
+        stream: ActivityStream,
+        lease: Lease,
+        quotas: QuotaSettings,
+        *,
+        hide: Callable[[str], str] = str,
+    ) -> None:
         self._stream = stream
         self._lease = lease
         self._limit = QuotaLimit(quotas.activity_rows, quotas.activity_bytes)
         self._transcript = _Transcript(stream, lease, quotas)
         self._chat = _ChatProgress(stream, lease)
-        self._buffer = ActivityBuffer(redact)
+        self._buffer = ActivityBuffer(lambda text: redact(hide(text)))
         self._batch: Sequence[Activity] = ()  # being stored, unchanged until it is confirmed
         self._batch_at = 0.0
         self._began_at = 0.0

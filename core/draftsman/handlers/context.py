@@ -31,7 +31,6 @@ from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.outcome import Snooze
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.questions.question import Answered, NoAnswer
-from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.service.asking import MAX_TIMEOUT
 from draftsman.text import first_line
 from draftsman.workflows.dependencies import Parent
@@ -198,21 +197,18 @@ class RunContext:
             raise UsageError(f"return_when is 'all' or 'first', not {return_when!r}")
         if return_when == "all":
             return tuple(await asyncio.gather(*map(self._answer, questions)))
-        answers = await self._run.ask_first([self._shown(question) for question in questions])
+        answers = await self._run.ask_first(
+            [self._run.shown_question(question.spec) for question in questions]
+        )
         return tuple(
             None if answer is None else self._result(question, answer)
             for question, answer in zip(questions, answers, strict=True)
         )
 
     async def _answer(self, question: Asking[R]) -> R:
-        answer = await self._run.ask_or_park(self._shown(question), owner=Owner.HANDLER)
+        spec = self._run.shown_question(question.spec)
+        answer = await self._run.ask_or_park(spec, owner=Owner.HANDLER)
         return self._result(question, answer)
-
-    def _shown(self, question: Asking[Any]) -> QuestionSpec:
-        """Return the question without the values of secrets."""
-        if not self._run.secrets:
-            return question.spec
-        return QuestionSpec(**self._run.hidden(question.spec.model_dump(exclude_unset=True)))
 
     def _result(self, question: Asking[R], answer: Answered | NoAnswer) -> R:
         return question.result(answer, self._services.asking.people)

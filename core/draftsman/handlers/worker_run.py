@@ -17,6 +17,7 @@ from draftsman import field_errors
 from draftsman.agent_runs.activity import activity as stream
 from draftsman.costs.budgets import BudgetState, CallEstimate, usage_of
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.formats import worker_paths
 from draftsman.handlers.activity_recorder import ActivityRecorder
 from draftsman.handlers.changed_content import (
     ChangedContent,
@@ -47,7 +48,7 @@ from draftsman.questions.question import (
     QuestionKind,
     QuestionStatus,
 )
-from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
 from draftsman.settings.workers import WorkerSettings
@@ -177,9 +178,9 @@ class WorkerRun:
         self._progress = 0
         """The checkpoints and the keys of steps of the run so far."""
         self.secrets: Collection[str] = ()
-        self.remove_paths: Callable[[Any], Any] = lambda value: value
-        """Makes paths of the run's folders relative, in what people read."""
         """Values that are replaced wherever the handler writes: those of its secrets."""
+        self.remove_paths = worker_paths.of_runs(services.settings.data_dir)
+        """Makes paths of the run's folders relative, in what people read."""
         self.pause = RunPause(interrupt)
         """The tasks of the handler that wait, for people, a time or other jobs."""
 
@@ -216,6 +217,19 @@ class WorkerRun:
     def shown(self, value: V) -> V:
         """Return a value as people read it: without secrets, and without paths of this machine."""
         return cast("V", self.remove_paths(self.hidden(value)))
+
+    def shown_question(self, item: QuestionSpec) -> QuestionSpec:
+        """Return a question as people read it; values that a program gets keep their paths."""
+        if self.secrets:
+            item = QuestionSpec(**self.hidden(item.model_dump(exclude_unset=True)))
+        words = self.shown({"text": item.text, "context": item.context})
+        return item.model_copy(
+            update={**words, "choices": tuple(map(self._shown_choice, item.choices))}
+        )
+
+    def _shown_choice(self, choice: Choice) -> Choice:
+        words = {"label": choice.label, "description": choice.description}
+        return choice.model_copy(update=self.shown(words))
 
     # Heartbeats
 
@@ -597,7 +611,7 @@ class WorkerRun:
         """The run's activity, opened when it is first used."""
         if self._activity is None:
             self._activity = ActivityRecorder(
-                self.services.activity, self.job.lease, self.settings.quotas
+                self.services.activity, self.job.lease, self.settings.quotas, hide=self.shown
             )
         return self._activity
 

@@ -19,7 +19,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -61,26 +61,13 @@ from draftsman.agent_runs.clones.submodules import CheckedOutSubmodule, check_ou
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.agent_runs.clones.tree_size import check_contents_size, check_tree_size
 from draftsman.errors import Failure
+from draftsman.formats.worker_paths import PathRemover, path_remover
 from draftsman.ids import job_name, run_name
 from draftsman.repos.check_files import ChangedFile
 from draftsman.sandbox.run_sandbox import change_owner, open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.sandbox import SandboxSettings
-
-# Paths in JSON values, made relative.
-
-
-def replace_root(value: Any, root: re.Pattern[str], prefix: str) -> Any:
-    """Return the JSON value with the root of paths replaced by `prefix`."""
-    if isinstance(value, str):
-        return root.sub(lambda match: prefix if match[1] else prefix.rstrip("/") or ".", value)
-    if isinstance(value, dict):
-        return {key: replace_root(item, root, prefix) for key, item in value.items()}
-    if isinstance(value, list):
-        return [replace_root(item, root, prefix) for item in value]
-    return value
-
 
 # Commits of a mirror without a working tree: their files, and those with the files of two.
 
@@ -393,22 +380,15 @@ class Workspace:
         """Return the JSON value with paths of this run made relative to the clone, or to `~`."""
         return self.path_remover()(value)
 
-    def path_remover(self) -> Callable[[Any], Any]:
+    def path_remover(self) -> PathRemover:
         """Return `relative` for many values, with the folders as they are now."""
         to_sandbox_path = self.sandbox.sandbox_path if self.sandbox else str
-        patterns: list[tuple[re.Pattern[str], str]] = []
+        folders = []
         for folder, prefix in ((self.path, ""), (self.home, "~/"), (self.folder, "")):
             roots = {str(folder), str(folder.resolve()), to_sandbox_path(folder.resolve())}
-            alternatives = "|".join(sorted(map(re.escape, roots), key=len, reverse=True))
-            pattern = re.compile(rf"(?<![\w.~/-])(?:{alternatives})(/|(?![\w.-]))")
-            patterns.append((pattern, prefix))
-
-        def remove(value: Any) -> Any:
-            for pattern, prefix in patterns:
-                value = replace_root(value, pattern, prefix)
-            return value
-
-        return remove
+            longest_first = sorted(map(re.escape, roots), key=len, reverse=True)
+            folders.append((longest_first, prefix))
+        return path_remover(folders)
 
     @property
     def sandbox_path(self) -> str:

@@ -7,7 +7,6 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
@@ -479,9 +478,7 @@ class AgentSession:
         self, message: AskMessage | ApproveMessage
     ) -> RefusedMessage | AnswerMessage | QuestionSpec:
         """Return the refusal of a question, its recorded answer, or else the question."""
-        item = message.question()
-        shown = {"text": self._run.shown(item.text), "context": self._run.shown(item.context)}
-        item = item.model_copy(update=shown)  # the values that an agent gets stay as they are
+        item = self._run.shown_question(message.question())
         try:
             check_key(item.key, Owner.HANDLER, "question")
             self._run.check_question(item)
@@ -506,10 +503,7 @@ class AgentSession:
             case LogMessage():
                 await self._run.log_stream(f"{message.text}\n")
             case ActivityMessage():
-                item = message.activity()
-                detail = self._run.shown(dict(item.detail))
-                text = self._run.shown(item.text)
-                self._run.activity.add(replace(item, text=text, detail=detail))
+                self._run.activity.add(message.activity())
             case ArtifactMessage():
                 await self._artifact(process, message)
             case UsageMessage():
