@@ -128,7 +128,8 @@ async def jobs(context: WebContext, request: Request) -> Response:
     filters, entered, problem = _filters(query.get, visit)
     rt = context.rt_of(visit)
     jobs_page = await rt.read_model.page(**filters)
-    counts = await rt.read_model.counts(**{**filters, "before": None})
+    counted: JobFilters = {**filters, "before": None}
+    counts = await rt.read_model.counts(**counted)
     now = await rt.checkpoints.now()
     older = jobs_page.scanned_to
     if older is None and len(jobs_page.jobs) == PAGE_SIZE:

@@ -107,7 +107,7 @@ async def test_kinds_of_alerts_are_chosen(
         ([], []),
         (["bell"], ["\a"]),
         (["notification"], ["\x1b]9;2 questions for you: D-1/1, D-2/1\a"]),
-        (["title"], ["\x1b[22;2t", "\x1b]2;(2+) draftsman\a", "\x1b[23;2t"]),
+        (["title"], ["\x1b[22;2t", "\x1b]2;(10,000+) draftsman\a", "\x1b[23;2t"]),
     ):
         written: list[str] = []
         alerts = TerminalAlerts(written.append, kinds)

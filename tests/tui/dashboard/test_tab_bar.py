@@ -17,7 +17,7 @@ async def test_bar_counts_what_needs_attention_and_opens_tables(
     await make.dead()
     await make.worker_row()
     async with open_dashboard(rt, owner, size=(120, 30)) as seen:
-        await seen.see("1:jobs (2)", "2:inbox (1)●", "3:dead (1)", "6:workers (1)", "0:queues")
+        await seen.see("1:jobs (3)", "2:inbox (1)●", "3:dead (1)", "6:workers (1)", "0:queues")
         await seen.see(" 1 question for you ")
         line = next(nth for nth, text in enumerate(seen.lines) if "2:inbox" in text)
         await seen.pilot.click(offset=(seen.lines[line].index("2:inbox") + 2, line))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -51,6 +51,7 @@ MAX_ERROR_LENGTH: Final = 120
         "draftsman jobs --status waiting",
         "draftsman jobs D-7 D-10..D-20",
         "draftsman jobs --status failed,dead_letter --since 2h",
+        "draftsman jobs --since 2026-11-01 --until 'yesterday 9:00'",
         "draftsman jobs --queued --queue nightly",
         "draftsman jobs --mine --tag team=pay --tag nightly --sort -finished",
         "draftsman jobs --type report:weekly --key week-31",
@@ -81,9 +82,7 @@ MAX_ERROR_LENGTH: Final = 120
     multiple=True,
     help="Filter by tag: NAME, or NAME=VALUE; repeatable, a job has all of them.",
 )
-@click.option(
-    "--since", type=params.SINCE, help="Jobs created since then: 2h, 2026-11-30, yesterday 9:00."
-)
+@params.period_options("Jobs created")
 @params.limit_option("jobs", most=MAX_JOBS)
 @click.option("--before", type=params.JOB_OF, help="Jobs older than this job.")
 @click.option("--queued", is_flag=True, help="Jobs in the order in which workers claim them.")
@@ -93,6 +92,7 @@ async def jobs(
     queued: bool,
     status: tuple[tuple[str, ...], ...],
     since: float | None,
+    until: float | None,
     before: JobRef | None,
     mine: bool,
     **filters: Any,
@@ -105,7 +105,7 @@ async def jobs(
     """
     if queued:
         other_filters = {name: value for name, value in filters.items() if name != "queue"}
-        if jobs or status or since or before or mine or _has_filters(other_filters):
+        if jobs or status or since or until or before or mine or _has_filters(other_filters):
             raise UsageError("--queued can only be combined with --queue and --limit")
         await print_queued(app, filters["limit"], filters["queue"])
         return
@@ -116,7 +116,7 @@ async def jobs(
             "--status paused cannot be combined with other statuses: paused jobs have any of them"
         )
     statuses = [Status(name) for name in names if name != params.PAUSED] or None
-    oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
+    oldest, newest = params.period(since, until)
     async with app.runtime(read_only=True) as rt:
         cursor = before.number if before else None
         if before and cursor is None:
@@ -128,9 +128,10 @@ async def jobs(
             filters["limit"] = MAX_JOBS
         if filters["source"] is not None:
             await rt.read_model.check_source(filters["source"])
-        counts: JobFilters = {**filters, "statuses": statuses, "since": oldest}  # type: ignore[typeddict-item]
+        counts: JobFilters = {**filters, "statuses": statuses, "since": oldest, "until": newest}  # type: ignore[typeddict-item]
         counts |= {"paused": paused, "invoker": invoker}
-        page = await rt.read_model.page(**{**counts, "before": cursor})
+        page_filters: JobFilters = {**counts, "before": cursor}
+        page = await rt.read_model.page(**page_filters)
         now = datetime.now(UTC)
         page_jobs = await rt.read_model.with_figures(page.jobs)
         filters |= {"mine": mine, "sort": app.sort, "where": app.where}
@@ -140,14 +141,15 @@ async def jobs(
         elif shown:
             await _show(app, rt, shown)
             if len(page_jobs) == filters["limit"] and app.out.on_screen:
-                options = {"status": ",".join(names), "since": since, **filters}
+                options = {"status": ",".join(names), "since": since, "until": until, **filters}
                 older = _older(page_jobs[-1].number, options)
                 await _print_more(app, rt, counts, len(shown), older)
         elif page.scanned_to is None:
-            _print_no_jobs(app, names, narrowed=bool(since or before or _has_filters(filters)))
+            narrowed = bool(since or until or before or _has_filters(filters))
+            _print_no_jobs(app, names, narrowed=narrowed)
             await _print_unknown_type(app, rt, filters["type"])
         if page.scanned_to is not None:
-            options = {"status": ",".join(names), "since": since, **filters}
+            options = {"status": ",".join(names), "since": since, "until": until, **filters}
             older = _older(page.scanned_to, options)
             app.out.info(
                 f"searched back to {job_name(page.scanned_to)}; to search older jobs: {older}"
@@ -265,8 +267,8 @@ def _older(number: int, options: Mapping[str, Any]) -> str:
     options_set = {name: value for name, value in options.items() if value}
     if options_set.get("limit") == default:
         del options_set["limit"]
-    if "since" in options_set:
-        options_set["since"] = format_duration(options_set["since"])
+    for name in {"since", "until"} & options_set.keys():
+        options_set[name] = format_duration(options_set[name])
     arguments = [word for name, value in options_set.items() for word in _words(name, value)]
     return shlex.join(["draftsman", "jobs", *arguments, "--before", job_name(number)])
 

@@ -100,12 +100,10 @@ def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
     help="The period of the figures by queue, type and repository; default day.",
 )
 @click.option("--people", is_flag=True, help="Show how soon people see and answer questions.")
-@click.option(
-    "--since",
-    type=params.SINCE,
-    help="With --people: questions that were asked in this time; default 30d.",
-)
-async def stats(app: App, last: str | None, people: bool, since: float | None) -> None:
+@params.period_options("", "With --people: questions that were asked since then; default 30d.")
+async def stats(
+    app: App, last: str | None, people: bool, since: float | None, until: float | None
+) -> None:
     """Show counts of jobs and workers, throughput and waits.
 
     Covers jobs by status, open questions, worker slots, answers in the last 24 hours, and targets
@@ -124,10 +122,11 @@ async def stats(app: App, last: str | None, people: bool, since: float | None) -
     if people:
         if last is not None:
             raise UsageError("--last cannot be combined with --people; use --since")
-        await _print_figures(app, MONTH if since is None else since)
+        params.check_period(since, until)
+        await _print_figures(app, MONTH if since is None else since, until or 0)
         return
-    if since is not None:
-        raise UsageError("--since requires --people")
+    if since is not None or until is not None:
+        raise UsageError("--since and --until require --people")
     async with app.runtime(read_only=True) as rt:
         viewer = rt.policy.answers_only_own(await rt.actor())
         statistics = await rt.read_model.stats(viewer)
@@ -188,10 +187,10 @@ def _aligned(count: int) -> str:
     return f"{text if text.endswith('+') else f'{text} ':>10}"
 
 
-async def _print_figures(app: App, since: float) -> None:
+async def _print_figures(app: App, since: float, until: float) -> None:
     """Print the figures of people's time."""
     async with app.runtime(read_only=True) as rt:
-        figures = await rt.figures.read(since)
+        figures = await rt.figures.read(since, until)
     total = figures[0]
     rows = [FigureRow(row, datetime.now(UTC)) for row in figures]
     is_empty = not (total.questions or total.answers or total.pings)

@@ -70,7 +70,8 @@ async def _newest(
     rt: Runtime, filters: JobFilters, before: int | None, limit: int
 ) -> Rows[JobSummary]:
     """Return a page of jobs, the newest first."""
-    read = await rt.read_model.page(**{**filters, "before": before, "limit": limit})
+    page_filters: JobFilters = {**filters, "before": before, "limit": limit}
+    read = await rt.read_model.page(**page_filters)
     if read.scanned_to is not None:
         return Rows(read.jobs, read.scanned_to, f"searched back to {job_name(read.scanned_to)}")
     return Rows(read.jobs, _end(read, limit))
