@@ -567,6 +567,34 @@ COMMENT ON COLUMN draftsman.job_pauses.reason IS 'the reason, which `why` shows'
 COMMENT ON COLUMN draftsman.job_pauses.paused_by IS 'the person who paused it';
 COMMENT ON COLUMN draftsman.job_pauses.paused_at IS 'since when';
 
+-- A failure is open until it is retried or a person dismisses it: the row is written with the
+-- transition, and removed with the retry, which stands for it from then on, or with its dismissal.
+-- Lists and counts read this table, and so cost the failures that are open, not all that ever were.
+-- Jobs that were denied by an approver are not among them: a person has decided about these.
+CREATE TABLE draftsman.open_failures (
+    job     bigint PRIMARY KEY REFERENCES draftsman.job_requests,
+    status  draftsman.job_status NOT NULL CHECK (status IN ('failed', 'dead_letter'))
+);
+
+COMMENT ON TABLE draftsman.open_failures IS
+    'Failed jobs and dead letters that wait for a person: neither retried nor dismissed.';
+COMMENT ON COLUMN draftsman.open_failures.job IS 'the failed job; of a chain of retries, its newest';
+COMMENT ON COLUMN draftsman.open_failures.status IS 'the status in which it ended';
+
+CREATE TABLE draftsman.dismissals (
+    job           bigint PRIMARY KEY REFERENCES draftsman.job_requests,
+    reason        text CHECK (reason <> ''),
+    dismissed_by  text NOT NULL CHECK (dismissed_by <> ''),
+    dismissed_at  timestamptz NOT NULL DEFAULT draftsman.now()
+);
+
+COMMENT ON TABLE draftsman.dismissals IS
+    'Failures that a person took out of attention. The row is removed if the person takes it back.';
+COMMENT ON COLUMN draftsman.dismissals.job IS 'the failed job';
+COMMENT ON COLUMN draftsman.dismissals.reason IS 'the reason, if one was given';
+COMMENT ON COLUMN draftsman.dismissals.dismissed_by IS 'the person who dismissed it';
+COMMENT ON COLUMN draftsman.dismissals.dismissed_at IS 'when';
+
 -- Consequences of a change of a job that its transaction left to a later transaction: because
 -- another transaction holds a lock that they need, because they are too many for a statement, or
 -- because it is the transaction of a caller, which may stay open for any time and must not hold a

@@ -61,6 +61,7 @@ SELECT draftsman.limit_sizes(t.name, t.larger)
       ('queue_pauses', '{}'),
       ('queue_changes', '{}'),
       ('job_pauses', '{}'),
+      ('dismissals', '{}'),
       ('leases', '{}'),
       ('job_templates', '{}'),
       ('schedules', '{}'),

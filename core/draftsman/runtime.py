@@ -182,6 +182,7 @@ class Runtime:
             links=RequestLinks(),
             published=self.published_types,
             schemas=self.schemas,
+            catalog=self.repos.catalog,
             type_warnings=self.request_checks.type_warnings,
         )
 

@@ -425,6 +425,7 @@ DECLARE
     queued   CONSTANT int := 8;
     parents  CONSTANT int := 16;
     reserved CONSTANT int := 32;
+    failed   CONSTANT int := 64;
     needed   int;
     ended    bigint[]; waiting bigint[]; keys text[]; buckets text[]; changes int[]; waited text[];
     arrived  bigint[]; jobs bigint[];
@@ -484,10 +485,16 @@ BEGIN
            | CASE WHEN limits IS NULL THEN 0
                   WHEN status IN ('queued', 'resumed') THEN limited | queued ELSE limited END
            | CASE WHEN has_children AND finished_at IS NOT NULL THEN parents ELSE 0 END
+           | CASE WHEN status IN ('failed', 'dead_letter') THEN failed ELSE 0 END
            | CASE WHEN EXISTS (SELECT FROM draftsman.queue_reservations) THEN reserved ELSE 0 END)
       INTO needed FROM new_states;
     IF coalesce(needed, 0) = 0 THEN
         RETURN NULL;
+    END IF;
+    IF needed & failed <> 0 THEN
+        INSERT INTO draftsman.open_failures (job, status)
+        SELECT number, status FROM new_states
+         WHERE status IN ('failed', 'dead_letter') AND error_class IS DISTINCT FROM 'DENIED';
     END IF;
     IF needed & parents <> 0 THEN
         SELECT array_agg(number) INTO ended
@@ -1110,6 +1117,82 @@ LANGUAGE sql AS $$
             ORDER BY o.job LIMIT most))
 $$;
 
+-- Failures ----------------------------------------------------------------------------------------
+
+-- Closes the failure of a job with its retry, which stands for it from now on.
+CREATE OR REPLACE FUNCTION draftsman.close_retried_failure() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM draftsman.open_failures f WHERE f.job = NEW.retry_of;
+    RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER job_requests_retried AFTER INSERT ON draftsman.job_requests FOR EACH ROW
+    WHEN (NEW.retry_of IS NOT NULL) EXECUTE FUNCTION draftsman.close_retried_failure();
+
+-- Takes an open failure out of attention; false when it is not open: not failed, retried, denied or
+-- dismissed before. The lock of the job orders it with a retry.
+CREATE OR REPLACE FUNCTION draftsman.dismiss_job(
+    job bigint, reason text, actor text, event text DEFAULT NULL
+) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.require_control(job, actor, 'operator');
+    PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
+    DELETE FROM draftsman.open_failures f WHERE f.job = dismiss_job.job;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO draftsman.dismissals (job, reason, dismissed_by) VALUES (job, reason, actor);
+    PERFORM draftsman.record_dismissal(job, 'job_dismissed', reason, actor, event);
+    RETURN true;
+END $$;
+
+-- Takes a dismissal back; false when there is none. A failure that was retried meanwhile stays
+-- closed.
+CREATE OR REPLACE FUNCTION draftsman.undismiss_job(
+    job bigint, actor text, event text DEFAULT NULL
+) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.require_control(job, actor, 'operator');
+    PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
+    DELETE FROM draftsman.dismissals d WHERE d.job = undismiss_job.job;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO draftsman.open_failures (job, status)
+    SELECT j.number, j.status FROM draftsman.job_states j
+     WHERE j.number = job AND draftsman.retry_of_job(job) IS NULL;
+    PERFORM draftsman.record_dismissal(job, 'job_undismissed', NULL, actor, event);
+    RETURN true;
+END $$;
+
+-- Records a dismissal or its end, and edits the status messages where people act on the job.
+CREATE OR REPLACE FUNCTION draftsman.record_dismissal(
+    job bigint, kind text, reason text, actor text, event text
+) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES (job, kind, actor,
+            jsonb_strip_nulls(jsonb_build_object('reason', left(reason, 2000), 'event', event)));
+    SELECT draftsman.deliver_status(j.number, j.version, ARRAY(
+               SELECT c.name FROM draftsman.channels c WHERE c.takes_answers))
+      FROM draftsman.job_states j WHERE j.number = record_dismissal.job
+$$;
+
+-- The retry of a job: the next of its chain, by its idempotency key.
+CREATE OR REPLACE FUNCTION draftsman.retry_of_job(job bigint) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT n.number
+      FROM draftsman.job_requests r
+      JOIN draftsman.job_requests n
+        ON n.type = r.type AND n.retry_of = r.number
+       AND n.idempotency_key = 'retry:' || CASE WHEN r.retry_of IS NULL THEN r.number::text
+           ELSE split_part(r.idempotency_key, ':', 2) END || ':' || (r.chain_length + 1)
+       AND NOT starts_with(n.idempotency_key, 'auto:')
+     WHERE r.number = job
+$$;
+
 -- Records an action on a job that a chat refused a person, once for each event of the chat and at
 -- most 200 for a job; the caller holds the lock of the job.
 CREATE OR REPLACE FUNCTION draftsman.refuse_action(
@@ -1594,6 +1677,8 @@ CREATE OR REPLACE FUNCTION draftsman.grant_jobs() RETURNS void LANGUAGE sql AS $
         draftsman.request_cancel(bigint, text, text, jsonb),
         draftsman.cancel_job(bigint, text, text), draftsman.pause_job(bigint, text, text, text),
         draftsman.unpause_job(bigint, text, text),
+        draftsman.dismiss_job(bigint, text, text, text),
+        draftsman.undismiss_job(bigint, text, text), draftsman.retry_of_job(bigint),
         draftsman.send_message(bigint, draftsman.channel, text, text, text, text, text),
         draftsman.inherit_messages(bigint, bigint), draftsman.inherit_attachments(bigint, bigint),
         draftsman.do_due_work(int, bigint[], bigint[]),

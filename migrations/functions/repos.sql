@@ -17,6 +17,25 @@ CREATE OR REPLACE TRIGGER repo_profiles_operators BEFORE INSERT OR UPDATE OR DEL
     ON draftsman.repo_profiles
     EXECUTE FUNCTION draftsman.require_operator();
 
+-- Version -----------------------------------------------------------------------------------------
+
+-- Counts a change in its transaction: who reads the number afterwards sees the change, too.
+CREATE OR REPLACE FUNCTION draftsman.count_repo_change() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE draftsman.repo_catalog SET version = version + 1;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER repos_changed AFTER INSERT OR UPDATE OR DELETE ON draftsman.repos
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.count_repo_change();
+CREATE OR REPLACE TRIGGER repo_mappings_changed AFTER INSERT OR UPDATE OR DELETE
+    ON draftsman.repo_mappings
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.count_repo_change();
+CREATE OR REPLACE TRIGGER repo_profiles_changed AFTER INSERT OR UPDATE OR DELETE
+    ON draftsman.repo_profiles
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.count_repo_change();
+
 -- Privileges --------------------------------------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION draftsman.grant_repos() RETURNS void LANGUAGE sql AS $$

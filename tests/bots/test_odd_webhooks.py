@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from draftsman.forges.webhooks import Webhooks
 from draftsman.runtime import Runtime
 from draftsman.settings import settings_model
+from draftsman_bots.forge_kinds import gitea_events, github_events, gitlab_events
 from draftsman_bots.forges import service
 from draftsman_bots.forges.receiver import ForgeReceiver
 from draftsman_bots.pagers.service import PagerHealth, PagerReceiver
@@ -90,6 +91,12 @@ PAGERS: Final[dict[str, Json]] = {
         "alert_payload": {"alert_uid": "draftsman:D-1/1", "state": "alerting"},
     },
 }  # fmt: skip
+FORGES: Final = {
+    "github": (github_events.parse, conversation.github_webhook, GITHUB),
+    "gitea": (gitea_events.parse, conversation.gitea_webhook, GITHUB),
+    "gitlab": (gitlab_events.parse, conversation.gitlab_webhook, GITLAB),
+}
+"""The parser of the webhooks of each kind, their signature, and the documents."""
 Post = Callable[[str, bytes, dict[str, str]], Awaitable[int]]
 
 
@@ -113,7 +120,7 @@ def receivers(rt: Runtime) -> tuple[Post, Post]:
                 "kind": kind, "url": f"https://{kind}.example.org", "token": secret,
                 "events": "webhook", "listen": "127.0.0.1:0", "webhook_secret": secret,
             }
-            for kind in ("github", "gitlab", "gitea")
+            for kind in FORGES
         },
         "pagers": {kind: {"format": kind, "secret": secret} for kind in PAGERS},
     }  # fmt: skip
@@ -128,12 +135,7 @@ def receivers(rt: Runtime) -> tuple[Post, Post]:
 
 def forge_webhooks(few: int | None) -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
     """Yield name, path, body and headers of each webhook of each kind of forge."""
-    kinds = {
-        "github": (conversation.github_webhook, GITHUB),
-        "gitea": (conversation.gitea_webhook, GITHUB),
-        "gitlab": (conversation.gitlab_webhook, GITLAB),
-    }
-    for kind, (signed, documents) in kinds.items():
+    for kind, (_, signed, documents) in FORGES.items():
         for name, document in oddities(documents, few):
             yield name, f"/forges/{kind}", *signed(name.partition(":")[0], document, SECRET)
 
@@ -160,6 +162,13 @@ async def refused_by_pagers(post: Post, few: int | None) -> list[str]:
         if (status := await post(f"/pagers/{kind}", body, headers)) not in FINE:
             problems.append(f"{status} {name}")
     return problems
+
+
+def test_the_parsers_of_forges_fail_for_no_value_in_any_field() -> None:
+    for kind, (parse, _, documents) in FORGES.items():
+        for name, document in oddities(documents, None):
+            headers = {f"x-{kind}-event": name.partition(":")[0]}
+            assert parse(headers, document).project is not None, name
 
 
 async def test_any_value_in_any_field_of_a_forge_is_no_failure(

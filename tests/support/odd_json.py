@@ -42,6 +42,7 @@ ODD: Final[tuple[Json, ...]] = (
     _nested(300),
 )
 """What a field may have, apart from what it should have."""
+LABELED: Final = [(odd, f"{odd!r:.40}") for odd in ODD]
 
 
 def oddities(documents: dict[str, Json], few: int | None) -> Iterator[tuple[str, Json]]:
@@ -54,9 +55,8 @@ def oddities(documents: dict[str, Json], few: int | None) -> Iterator[tuple[str,
         for path in _paths(document):
             count = len(ODD) if few is None else few
             for index in range(turn, turn + count):
-                changed = copy.deepcopy(document)
-                _set(changed, path, ODD[index % len(ODD)])
-                yield f"{name}: {'.'.join(map(str, path))} = {ODD[index % len(ODD)]!r:.40}", changed
+                odd, text = LABELED[index % len(ODD)]
+                yield f"{name}: {'.'.join(map(str, path))} = {text}", _with(document, path, odd)
             turn += count
 
 
@@ -71,7 +71,10 @@ def _paths(value: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
         yield from _paths(item, (*path, key))
 
 
-def _set(document: Json, path: tuple[str | int, ...], value: Json) -> None:
-    for key in path[:-1]:
-        document = document[key]
-    document[path[-1]] = value
+def _with(document: Json, path: tuple[str | int, ...], value: Json) -> Json:
+    """Return a copy with a changed field, which shares all other fields."""
+    if not path:
+        return value
+    changed = copy.copy(document)
+    changed[path[0]] = _with(document[path[0]], path[1:], value)
+    return changed

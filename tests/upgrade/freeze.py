@@ -99,6 +99,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
     gate = await make.asked(GATE, type="gates")
     await rt.questions.mint_token(gate.number, 1, "carol", people.carol)
     await rt.job_control.retry(await make.failed(), make.owner)
+    await rt.job_control.dismiss(await make.failed(), make.owner, "fixed upstream")
     work = await make.running(type="works", worker=dead, on_lost="resume")
     await rt.checkpoints.save(work.lease, {"at": 7, "text": "ä\n\t\\"}, b"a bundle")
     await rt.checkpoints.begin_step(work.lease, "paid", "invocation-1")

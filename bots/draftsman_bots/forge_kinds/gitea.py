@@ -32,6 +32,7 @@ from draftsman_bots.forge_kinds.github import (
     labelings_of,
     written,
 )
+from draftsman_bots.json_fields import objects
 
 # Events of a repository on Gitea or Forgejo: https://docs.gitea.com/api.
 
@@ -140,7 +141,7 @@ class GiteaReader(ApiReader):
 
 def _has(issue: Mapping[str, Any], label: str) -> bool:
     """Return whether an issue has a label; the filter of the API discards an unknown label."""
-    names = (str(item.get("name")) for item in issue.get("labels") or ())
+    names = (str(item.get("name")) for item in objects(issue, "labels"))
     return label.casefold() in map(str.casefold, names)
 
 
@@ -228,7 +229,7 @@ class Gitea(ApiForge):
         states: dict[str, str] = {}
         for page in range(1, MAX_PAGES + 1):  # its pages have no Link header
             data = await self._api.get(path, page=page, limit=PAGE)
-            new = {item["context"]: item["status"] for item in data.get("statuses") or ()}
+            new = {item["context"]: item["status"] for item in objects(data, "statuses")}
             if new.keys() <= states.keys():
                 break
             states |= new

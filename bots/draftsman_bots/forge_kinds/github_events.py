@@ -23,6 +23,7 @@ from draftsman.forges.forge_event import (
     plain,
     version,
 )
+from draftsman_bots.json_fields import objects
 
 CHANGES: Final = frozenset({"check_run", "check_suite", "status", "push", "workflow_run"})
 """Events after which checks and conflicts are read."""
@@ -148,9 +149,9 @@ def labeled(project: str, payload: Mapping[str, Any]) -> tuple[ForgeEvent, ...]:
     if issue.get("pull_request"):
         return ()
     label = payload.get("label")
-    labels = [label] if isinstance(label, Mapping) else issue.get("labels") or ()
+    labels = [label] if isinstance(label, Mapping) else objects(issue, "labels")
     return tuple(
-        labeled_issue(project, issue, str(fields(item).get("name") or ""), sender)
+        labeled_issue(project, issue, str(item.get("name") or ""), sender)
         for item in labels
         if number(issue.get("number"))
     )

@@ -23,6 +23,7 @@ from draftsman.forges.forge_event import (
     plain,
     version,
 )
+from draftsman_bots.json_fields import objects
 
 CHANGES: Final = frozenset({"Pipeline Hook", "Job Hook", "Push Hook"})
 """Events after which checks and conflicts are read."""
@@ -173,11 +174,14 @@ def _labeled(
     project: str, payload: Mapping[str, Any], item: Mapping[str, Any], user: Mapping[str, Any]
 ) -> tuple[ForgeEvent, ...]:
     change = fields(fields(payload.get("changes")).get("labels"))
-    before = {fields(label).get("title") for label in change.get("previous") or ()}
-    now = change.get("current") if change else payload.get("labels")
-    current = [str(fields(label).get("title") or "") for label in now or ()]
+    before = _titles(change, "previous")
+    current = _titles(change, "current") if change else _titles(payload, "labels")
     names = [name for name in current if name and name not in before]
     return tuple(labeled_issue(project, item, name, user) for name in names)
+
+
+def _titles(payload: Mapping[str, Any], name: str) -> list[str]:
+    return [str(label.get("title") or "") for label in objects(payload, name)]
 
 
 def _is_bot(login: str) -> bool:

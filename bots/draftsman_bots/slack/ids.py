@@ -102,6 +102,11 @@ def reaction_prefix(channel: str, message_ts: str, user: str) -> str:
     return _key("react", channel, message_ts, user, "")
 
 
+def stop_key(channel: str, thread: str, user: str, event_ts: str) -> str:
+    """Return the key of the stop of a thread's session, the same for each delivery."""
+    return _key("stop", channel, thread, user, event_ts)
+
+
 def view_key(view_id: str) -> str:
     """Return the key of a submitted modal."""
     return _key("view", view_id)

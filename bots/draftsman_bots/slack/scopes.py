@@ -59,6 +59,7 @@ METHODS: Final[Mapping[str, str | None]] = {
 }
 """Each called method of the Web API, and its scope in a public channel."""
 EVENTS: Final[Mapping[str, str | None]] = {
+    "agent_session_stopped": "assistant:write",
     "app_home_opened": None,
     "app_mention": "app_mentions:read",
     "app_uninstalled": None,

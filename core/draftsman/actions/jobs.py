@@ -27,7 +27,15 @@ from draftsman.deliveries.documents.document import Action as Control
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import JobRef, job_name, parse_job
-from draftsman.jobs.fits import CANCELABLE, MESSAGED, MOVABLE, PAUSABLE, PRIORITIZED, RETRYABLE
+from draftsman.jobs.fits import (
+    CANCELABLE,
+    DISMISSABLE,
+    MESSAGED,
+    MOVABLE,
+    PAUSABLE,
+    PRIORITIZED,
+    RETRYABLE,
+)
 from draftsman.jobs.job import WAITING, Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.people.policy import Verb
@@ -36,7 +44,7 @@ from draftsman.workflows.groups import group_ended
 
 if TYPE_CHECKING:
     from draftsman.jobs.control.job_message import SentMessage
-    from draftsman.jobs.control.service.control import CancelResult, PauseResult
+    from draftsman.jobs.control.service.control import CancelResult, DismissResult, PauseResult
     from draftsman.jobs.job import Job
     from draftsman.jobs.job_summary import FinishedJob, JobSummary
     from draftsman.jobs.requests.invocation import FileRef
@@ -249,6 +257,40 @@ async def retry(
     )
     says = "retried" if new.outcome == "created" else "already retried"
     return ActionResult(says, new, (f" as {new.name}",))
+
+
+@action(
+    About.JOB,
+    label=LABELS[Control.DISMISS],
+    right=Verb.DISMISS,
+    fits=DISMISSABLE,
+    takes=REASON,
+    question="Dismiss {}?",
+    consequence="Failures that are dismissed no longer need a person; they and their events stay.",
+    progress="Dismissing",
+    undo="undismiss",
+)
+async def dismiss(call: Call, job: int, reason: str = "") -> ActionResult[DismissResult]:
+    """Take a failure out of attention."""
+    result = await call.rt.job_control.dismiss(job, call.actor, reason or None, event=call.event)
+    hint = CommandHint("undismiss", job_name(job), lead="to take it back")
+    if result.changed or result.dismissal is None:
+        return ActionResult("dismissed", result, then=hint)
+    return ActionResult("was already dismissed", result, (f" {result.dismissal}",), hint)
+
+
+@action(
+    About.JOB,
+    label="Take dismissal back",
+    right=Verb.DISMISS,
+    fits=DISMISSABLE,
+    progress="Taking back",
+    undo="dismiss",
+)
+async def undismiss(call: Call, job: int) -> ActionResult[DismissResult]:
+    """Take the dismissal of a failure back."""
+    result = await call.rt.job_control.undismiss(job, call.actor, event=call.event)
+    return ActionResult("is no longer dismissed", result)
 
 
 @dataclass(frozen=True, slots=True)

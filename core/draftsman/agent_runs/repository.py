@@ -19,12 +19,12 @@ from draftsman.questions.question import Answered
 from draftsman.questions.question_spec import Choice
 from draftsman.repos.repo_catalog import (
     CONFIDENCE,
+    EMPTY,
     AmbiguousRepo,
     Label,
     Repo,
     RepoLocation,
     ResolvedRepo,
-    repo_names_by_source,
 )
 from draftsman.repos.repo_profile import SavedProfile
 from draftsman.repos.service import Repos
@@ -183,7 +183,7 @@ async def _load(run: WorkerRun, pinned: dict[str, Any], ref: str | None) -> JobR
 
 
 def _unregistered(source: str) -> Repo:
-    _, owner, name = repo_names_by_source((), [source])[source]
+    _, owner, name = EMPTY.names_of([source])[source]
     return Repo(None, "", owner or "", name or "", source)
 
 

@@ -89,9 +89,8 @@ def _next(row: JobSummary, now: datetime) -> Cell:
         case Status.RETRYING | Status.SCHEDULED:
             reason = row.sleep_reason or row.last_error or ""
             return cells.text(f"{times.due(row.due_in)} {first_line(reason, 60)}")
-        case Status.FAILED | Status.DEAD_LETTER if row.retried_as is not None:
-            error = first_line(row.last_error or "", 80)
-            return cells.text(f"retried as {job_name(row.retried_as)}: {error}", "dim")
+        case Status.FAILED | Status.DEAD_LETTER if closed := row.closed_text:
+            return cells.text(f"{closed}: {first_line(row.last_error or '', 80)}", "dim")
         case Status.FAILED | Status.DEAD_LETTER:
             role = cells.job_status(row.status, row.error_class).role
             return cells.text(first_line(row.last_error or "", 80), role)
@@ -101,7 +100,7 @@ def _next(row: JobSummary, now: datetime) -> Cell:
 
 def status_of(row: JobSummary, *, full: bool = False) -> Cell:
     """Format the status of a job, short unless `full`."""
-    if row.retried_as is not None:
+    if row.closed_text:
         return Cell(humanize(row.status), "dim")
     return cells.job_status(row.status, row.error_class, paused=row.shown_as_paused, full=full)
 

@@ -200,8 +200,10 @@ def account_id(account: Mapping[str, Any]) -> str:
 
 
 def number(value: object) -> int:
-    """Return a positive number, 0 for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """Return a positive number of 31 bits, 0 for anything else."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 < value < 2**31 else 0
 
 
 def fields(value: object) -> Mapping[str, Any]:

@@ -1,6 +1,7 @@
 """The words of counts of jobs: each has the same meaning on every surface. Pure.
 
-Of questions, `questions for you` and `open questions` are `QuestionCounts`; identical questions of
+`failures` are those of `ReadModel.open_failures`, and `closed` are the other finished jobs. Of
+questions, `questions for you` and `open questions` are `QuestionCounts`; identical questions of
 several jobs count once. No count is larger than `COUNT_LIMIT`.
 """
 

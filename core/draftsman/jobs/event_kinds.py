@@ -132,6 +132,14 @@ EVENTS: Final[dict[str, EventDescription]] = {
         "a person paused it", "{actor} paused the job[: {reason}]", "the reason of the pause"
     ),
     "job_unpaused": EventDescription("a person resumed it", "{actor} resumed the job"),
+    "job_dismissed": EventDescription(
+        "a person took the failure out of attention",
+        "{actor} dismissed the failure[: {reason}]",
+        "the reason",
+    ),
+    "job_undismissed": EventDescription(
+        "a person took the dismissal back", "{actor} took the dismissal of the failure back"
+    ),
     "message_sent": EventDescription(
         "a person sent a message to the agent",
         "{actor} sent a message to the agent: {text}",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from draftsman.errors import Hint, Refused
-from draftsman.jobs.job import TERMINAL, Status
+from draftsman.jobs.job import FAILURES, TERMINAL, Status
 from draftsman.text import humanize
 
 
@@ -37,6 +37,7 @@ PAUSABLE: Final = Fit(LIVE, "is already {}; nothing to pause")
 MESSAGED: Final = Fit(LIVE, "is {}, and takes no more messages")
 """A finished job takes messages while its pull request is open."""
 RETRYABLE: Final = Fit(TERMINAL, "is {}, not finished; cancel it first")
+DISMISSABLE: Final = Fit(FAILURES, "is {}, not failed; nothing to dismiss")
 REVISABLE: Final = Fit(TERMINAL, "is {}; to change its work, reply in its thread")
 MOVABLE: Final = Fit({Status.QUEUED, Status.RESUMED}, "is {}; only queued jobs have a place")
 PRIORITIZED: Final = Fit(

@@ -95,6 +95,8 @@ ENUMS: Final = {"job_status": Status, "job_mode": Mode, "on_lost": OnLost}
 
 S = Status
 TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.DEAD_LETTER, S.CANCELED, S.EXPIRED})
+FAILURES: Final = frozenset({S.FAILED, S.DEAD_LETTER})
+"""Statuses of jobs that failed; those that nobody has seen to yet are open failures."""
 WAITING: Final = frozenset({S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL})
 LEASED: Final = frozenset({S.CLAIMED, S.RUNNING})
 INITIAL: Final = frozenset({S.SCHEDULED, S.QUEUED})

@@ -9,7 +9,7 @@ from typing import TypedDict
 from uuid import UUID
 
 from draftsman.formats.json_data import OPTIONAL
-from draftsman.ids import job_name
+from draftsman.ids import account_name, job_name
 from draftsman.jobs.job import LEASED, RequestSummary, Status
 from draftsman.text import STORED_SENTENCE
 
@@ -27,6 +27,23 @@ class JobFigures:
     """The plan and the newest line of an active run."""
     asks: str = ""
     """The action in words of an open approval, or the open question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dismissal:
+    """Who took a failure out of attention, when and why."""
+
+    dismissed_by: str
+    dismissed_at: datetime
+    reason: str | None
+
+    def __str__(self) -> str:
+        return dismissal_text(self.dismissed_by, self.reason)
+
+
+def dismissal_text(by: str, reason: str | None) -> str:
+    """Return who dismissed a failure, and why: `by anna: fixed upstream`."""
+    return f"by {account_name(by)}" + (f": {reason}" if reason else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +92,25 @@ class JobSummary:
     paused_at: datetime | None = None
     retried_as: int | None = None
     """The job that retries it, if it failed or is a dead letter."""
+    failure_open: bool = False
+    """Whether it failed and needs a person: it was neither denied, nor retried, nor dismissed."""
+    dismissed_by: str | None = None
+    """Who took the failure out of attention, if a person did."""
+    dismissed_at: datetime | None = None
+    dismissal_reason: str | None = None
     sleep_reason: str | None = None
     """The reason that its handler gave for a sleep."""
     figures: JobFigures | None = None
     """Its cost, changes and progress, if they were read."""
+
+    @property
+    def closed_text(self) -> str:
+        """What a person did about its failure: `retried as D-9`, or `dismissed by anna`."""
+        if self.retried_as is not None:
+            return f"retried as {job_name(self.retried_as)}"
+        if self.dismissed_by is not None:
+            return f"dismissed {dismissal_text(self.dismissed_by, self.dismissal_reason)}"
+        return ""
 
     @property
     def shown_as_paused(self) -> bool:
@@ -124,6 +156,8 @@ class JobFilters(TypedDict, total=False):
     numbers: Sequence[int] | None
     paused: bool
     """Only jobs that are paused themselves."""
+    failures: bool
+    """Only open failures: those that need a person."""
     since: datetime | None
     until: datetime | None
     """Created before this time."""

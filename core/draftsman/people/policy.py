@@ -43,6 +43,7 @@ class Verb(StrEnum):
     PAUSE = "pause or resume jobs"
     CANCEL = "cancel"
     RETRY = "retry"
+    DISMISS = "dismiss"
     EXTEND = "extend"
     BUDGET = "decide on a budget"
     SWEEP = "sweep"
@@ -67,6 +68,7 @@ _ROLE = {
     Verb.PAUSE: "operator",
     Verb.CANCEL: "operator",
     Verb.RETRY: "operator",
+    Verb.DISMISS: "operator",
     Verb.EXTEND: "operator",
     Verb.BUDGET: "operator",
     Verb.SWEEP: "operator",
@@ -83,8 +85,8 @@ _ROLE = {
     Verb.RULES: "operator",
 }
 _OWN = frozenset(
-    {Verb.ANSWER, Verb.TELL, Verb.PAUSE, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}
-    | {Verb.SCHEDULES}
+    {Verb.ANSWER, Verb.TELL, Verb.PAUSE, Verb.CANCEL, Verb.RETRY, Verb.DISMISS, Verb.EXTEND}
+    | {Verb.UNLINK, Verb.SCHEDULES}
 )
 """Actions that the invoker of a job, or the author of a schedule, may do without the role."""
 

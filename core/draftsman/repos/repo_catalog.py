@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, TypeVar
 
 from draftsman.errors import CommandHint, UnknownRepo, UsageError
 from draftsman.repos.repo_url import RepoUrl, find_repo_urls, is_repo_url, parse, repo_name
 
+K = TypeVar("K")
+V = TypeVar("V")
 Label = tuple[str, str]
 """Id and name of a label on a card."""
 CONFIDENCE: Final = {
@@ -114,62 +117,130 @@ class AmbiguousRepo:
     choices: tuple[RepoLocation, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Catalog:
-    """Known repositories, label mappings, and folders with their own profile."""
+    """Known repositories, label mappings, and folders with their own profile.
+
+    Look-ups go by indexes: a process keeps a catalog of thousands for all of its requests.
+    """
 
     repos: Sequence[Repo]
     mappings: Sequence[LabelMapping] = ()
     profile_paths: Sequence[tuple[int, str]] = ()
 
-    def locations(self) -> list[RepoLocation]:
-        """Return all repositories and folders."""
-        inner: dict[int | None, list[str]] = {}
-        for repo, path in self.profile_paths:
-            if path:
-                inner.setdefault(repo, []).append(path)
-        return [
+    @cached_property
+    def locations(self) -> tuple[RepoLocation, ...]:
+        """All repositories and folders."""
+        return tuple(
             RepoLocation(repo, path)
             for repo in self.repos
-            for path in ("", *sorted(inner.get(repo.id, ())))
-        ]
+            for path in ("", *sorted(self._folders.get(repo.id, ())))
+        )
+
+    @cached_property
+    def by_id(self) -> Mapping[int | None, Repo]:
+        """The repositories by their id."""
+        return {repo.id: repo for repo in self.repos}
+
+    @cached_property
+    def by_key(self) -> Mapping[tuple[str, str, str], Repo]:
+        """The repositories with a host, by their key."""
+        return {repo.key: repo for repo in self.repos if repo.host}
+
+    @cached_property
+    def default(self) -> Repo | None:
+        """The default repository."""
+        return next((repo for repo in self.repos if repo.is_default), None)
+
+    @cached_property
+    def _by_url(self) -> Mapping[str, Repo]:
+        return {repo.remote_url: repo for repo in self.repos}
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Sequence[Repo]]:
+        return _grouped((repo.name.casefold(), repo) for repo in self.repos)
+
+    @cached_property
+    def _folders(self) -> Mapping[int | None, Sequence[str]]:
+        return _grouped((repo, path) for repo, path in self.profile_paths if path)
+
+    @cached_property
+    def _by_label_id(self) -> Mapping[str, Sequence[RepoLocation]]:
+        return self._mapped((item.label_id, item) for item in self.mappings)
+
+    @cached_property
+    def _by_label_name(self) -> Mapping[str, Sequence[RepoLocation]]:
+        return self._mapped(
+            (item.label_name and item.label_name.casefold(), item) for item in self.mappings
+        )
+
+    def named(self, name: str) -> Sequence[Repo]:
+        """Return the repositories of this name, without their owner, in any case."""
+        return self._by_name.get(name.casefold(), ())
 
     def find_by_name(self, name: str) -> list[RepoLocation]:
         """Find a name: `pay`, `acme/pay`, `host/acme/pay`, optionally with `//folder`."""
         repo_part, _, path = name.strip().partition(FOLDER_SEPARATOR)
         names = tuple(part.casefold() for part in repo_part.strip("/").split("/"))
         path = path.strip("/")
-        matches = [repo for repo in self.repos if _ends_with(repo, names)]
+        matches = [repo for repo in self.named(names[-1]) if _ends_with(repo, names)]
         exact = [repo for repo in matches if repo.full_name.casefold() == "/".join(names)]
-        paths = {location.path for location in self.locations()}
-        return [RepoLocation(repo, path) for repo in exact or matches if path in paths]
+        return [
+            RepoLocation(repo, path)
+            for repo in exact or matches
+            if not path or path in self._folders.get(repo.id, ())
+        ]
+
+    def of_label_ids(self, ids: Iterable[str]) -> list[RepoLocation]:
+        """Return what the labels with these ids are mapped to."""
+        return [location for id in ids for location in self._by_label_id.get(id, ())]
+
+    def of_label_names(self, names: Iterable[str]) -> list[RepoLocation]:
+        """Return what the labels with these names, in any case, are mapped to."""
+        return [
+            location for name in names for location in self._by_label_name.get(name.casefold(), ())
+        ]
 
     def of(self, address: RepoUrl) -> Repo | None:
         """Return the known repository with this URL."""
-        for repo in self.repos:
-            if repo.remote_url == address.url or (address.host and repo.key == address.key):
-                return repo
-        return None
+        by_url = self._by_url.get(address.url)
+        return by_url or (self.by_key.get(address.key) if address.host else None)
+
+    def names_of(self, sources: Iterable[str]) -> dict[str, RepoName]:
+        """Return the host, the owner and the name of each source.
+
+        A known repository has the same name for all of its URLs.
+        """
+        names: dict[str, RepoName] = {}
+        for source in sources:
+            try:
+                address = parse(source)
+            except UsageError:  # a source that only git understands
+                names[source] = (None, *repo_name(source))
+                continue
+            repo = self.of(address) or Repo.at(address)
+            names[source] = (repo.host.casefold() or None, repo.owner or None, repo.name)
+        return names
+
+    def _mapped(
+        self, labels: Iterable[tuple[str | None, LabelMapping]]
+    ) -> Mapping[str, Sequence[RepoLocation]]:
+        return _grouped(
+            (label, RepoLocation(self.by_id[item.repo], item.path))
+            for label, item in labels
+            if label and item.repo in self.by_id
+        )
 
 
-def repo_names_by_source(repos: Iterable[Repo], sources: Iterable[str]) -> dict[str, RepoName]:
-    """Return the host, the owner and the name of each source.
+EMPTY: Final = Catalog(())
+"""A catalog without repositories: a repository is named by its URL."""
 
-    A known repository has the same name for all of its URLs.
-    """
-    repos = list(repos)
-    urls = {repo.remote_url: repo for repo in repos}
-    keys = {repo.key: repo for repo in repos if repo.host}
-    names: dict[str, RepoName] = {}
-    for source in sources:
-        try:
-            address = parse(source)
-        except UsageError:  # a source that only git understands
-            names[source] = (None, *repo_name(source))
-            continue
-        repo = urls.get(address.url) or keys.get(address.key) or Repo.at(address)
-        names[source] = (repo.host.casefold() or None, repo.owner or None, repo.name)
-    return names
+
+def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def repo_columns(name: RepoName) -> dict[str, str | None]:
@@ -192,15 +263,16 @@ def resolve(
     if explicit:
         return _explicit(catalog, explicit)
     labels = list(labels)
+    default = catalog.default
     for method, locations in (
-        ("label_id", _by_id(catalog, {id for id, _ in labels if id})),
-        ("label_name", _by_name(catalog, {name.casefold() for _, name in labels if name})),
+        ("label_id", catalog.of_label_ids(dict.fromkeys(id for id, _ in labels))),
+        ("label_name", catalog.of_label_names(dict.fromkeys(name for _, name in labels))),
         ("url", _by_url(catalog, text or "")),
-        ("default", [RepoLocation(repo) for repo in catalog.repos if repo.is_default]),
+        ("default", [] if default is None else [RepoLocation(default)]),
     ):
         if locations:
             return _decided(method, locations)
-    return AmbiguousRepo(tuple(catalog.locations()))
+    return AmbiguousRepo(catalog.locations)
 
 
 def _explicit(catalog: Catalog, name: str) -> ResolvedRepo | AmbiguousRepo:
@@ -210,7 +282,7 @@ def _explicit(catalog: Catalog, name: str) -> ResolvedRepo | AmbiguousRepo:
         address = parse(name)
         repo = catalog.of(address) or Repo.at(address)
         return ResolvedRepo(repo, CONFIDENCE["explicit"], "explicit")
-    names = tuple(sorted(location.name for location in catalog.locations())[:20])
+    names = tuple(sorted(location.name for location in catalog.locations)[:20])
     without_user = " ".join(word.rpartition("@")[2] for word in name.split())[:60]
     raise UnknownRepo(
         f"unknown repository {without_user!r}; known: {', '.join(names) or 'none'}",
@@ -226,35 +298,16 @@ def _decided(method: str, locations: list[RepoLocation]) -> ResolvedRepo | Ambig
     return ResolvedRepo(unique[0].repo, CONFIDENCE[method], method, unique[0].path)
 
 
-def _by_id(catalog: Catalog, ids: set[str]) -> list[RepoLocation]:
-    mappings = [mapping for mapping in catalog.mappings if mapping.label_id in ids]
-    return _mapped(catalog, mappings)
-
-
-def _by_name(catalog: Catalog, names: set[str]) -> list[RepoLocation]:
-    mappings = [
-        mapping
-        for mapping in catalog.mappings
-        if mapping.label_name and mapping.label_name.casefold() in names
-    ]
-    return _mapped(catalog, mappings)
-
-
-def _mapped(catalog: Catalog, mappings: list[LabelMapping]) -> list[RepoLocation]:
-    repos = {repo.id: repo for repo in catalog.repos}
-    registered = (mapping for mapping in mappings if mapping.repo in repos)
-    return [RepoLocation(repos[mapping.repo], mapping.path) for mapping in registered]
-
-
 def _by_url(catalog: Catalog, text: str) -> list[RepoLocation]:
     """Return the known repositories of the text's URLs, such as `…/pay/pull/12`."""
-    by_key = {repo.key: repo for repo in catalog.repos if repo.host}
     locations = []
     for host, path in find_repo_urls(text):
         steps = [step.casefold() for step in path if step]
         for length in range(len(steps), 0, -1):
             *owner, name = steps[:length]
-            if repo := by_key.get((host.casefold(), "/".join(owner), name.removesuffix(".git"))):
+            if repo := catalog.by_key.get(
+                (host.casefold(), "/".join(owner), name.removesuffix(".git"))
+            ):
                 locations.append(RepoLocation(repo))
                 break
     return locations

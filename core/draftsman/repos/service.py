@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
 
 from draftsman.database.database import Connection, Database
-from draftsman.errors import CommandHint, Conflict, NotFound, OptionHint, UsageError
+from draftsman.errors import (
+    CommandHint,
+    Conflict,
+    NotFound,
+    OptionHint,
+    UnknownRepo,
+    UsageError,
+)
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.repos import repo_catalog as domain
 from draftsman.repos import store
+from draftsman.repos.current_catalog import CATALOG_AGE, MAX_REPOS, CurrentCatalog
 from draftsman.repos.repo_catalog import (
     AmbiguousRepo,
     Catalog,
@@ -25,9 +33,8 @@ from draftsman.repos.repo_url import parse
 from draftsman.sizes import REPO_NAME, check_length
 from draftsman.text import clean
 
-MAX_REPOS: Final = 5000
-"""Maximum number of repositories, labels and folders read."""
 LABEL_LIMIT: Final = 500
+T = TypeVar("T")
 
 
 class Repos:
@@ -36,6 +43,7 @@ class Repos:
     def __init__(self, db: Database, policy: Policy) -> None:
         self._db = db
         self._policy = policy
+        self._current = CurrentCatalog(db)
 
     async def resolve(
         self,
@@ -51,16 +59,19 @@ class Repos:
         unknown explicit name, UsageError for an invalid URL.
         """
         catalog = await self.catalog()
-        return domain.resolve(catalog, explicit=explicit, labels=labels, text=text)
+        try:
+            return domain.resolve(catalog, explicit=explicit, labels=labels, text=text)
+        except UnknownRepo:
+            catalog = await self.catalog(age=0)
+            return domain.resolve(catalog, explicit=explicit, labels=labels, text=text)
 
-    async def catalog(self) -> Catalog:
-        """Return all repositories, labels and profiled folders."""
-        async with self._db.connection() as conn:
-            return Catalog(
-                await store.all_repos(conn, MAX_REPOS),
-                await store.mappings(conn, MAX_REPOS),
-                await store.profiled_folders(conn, MAX_REPOS),
-            )
+    async def catalog(self, *, age: float = CATALOG_AGE) -> Catalog:
+        """Return all repositories, labels and profiled folders, as they were `age` seconds ago.
+
+        Changes by these services are always in it. Before something is refused because it is not
+        in it, use `age=0`.
+        """
+        return await self._current.get(age=age)
 
     async def place(self, name: str) -> RepoLocation:
         """Return the registered repository, or the folder of it, with this name or URL.
@@ -106,14 +117,14 @@ class Repos:
 
         async def work(conn: Connection) -> Repo:
             id = await store.add(conn, repo, actor.name)
-            existing = await store.find_conflict(conn, repo)
-            if existing is None or existing.id is None:
+            if not (found := await store.repos_at(conn, [repo])):
                 raise Conflict(f"{repo.full_name} was removed at the same time; try again")
+            existing = found[0]
             if id is None:
                 await _check_free(conn, existing, repo, profile)
             await store.save_profile(
                 conn,
-                repo=existing.id,
+                repo=_id(existing),
                 profile=profile,
                 commit=commit,
                 checks=list(checks),
@@ -121,7 +132,7 @@ class Repos:
             )
             return existing
 
-        return await self._db.run_transaction(work)
+        return await self._change(work)
 
     async def save_profile(
         self,
@@ -141,7 +152,7 @@ class Repos:
                 conn, repo=id, profile=profile, commit=commit, checks=list(checks), actor=actor.name
             )
 
-        await self._db.run_transaction(work)
+        await self._change(work)
 
     async def checked(
         self, repo: Repo, path: str, commit: str, checks: Sequence[dict[str, Any]], actor: Actor
@@ -153,7 +164,7 @@ class Repos:
         async def work(conn: Connection) -> bool:
             return await store.save_check(conn, id, path, commit, list(checks))
 
-        if not await self._db.run_transaction(work):
+        if not await self._change(work):
             raise NotFound(f"{RepoLocation(repo, path).name} no longer has a profile")
 
     async def profiles(self, repo: Repo) -> list[SavedProfile]:
@@ -196,7 +207,7 @@ class Repos:
             elif label is not None:
                 await store.map_name(conn, label, id, location.path, actor.name)
 
-        await self._db.run_transaction(work)
+        await self._change(work)
 
     async def unmap(self, label: str, actor: Actor, repo: Repo | None = None) -> int:
         """Delete the mappings of a label, by id or name; return their number.
@@ -209,7 +220,7 @@ class Repos:
         async def work(conn: Connection) -> int:
             return await store.unmap(conn, clean(label.strip()), repo_id)
 
-        if not (count := await self._db.run_transaction(work)):
+        if not (count := await self._change(work)):
             raise NotFound(f"no mapping of label {label[:60]!r}", hint=CommandHint("repos list"))
         return count
 
@@ -222,7 +233,7 @@ class Repos:
             cleared = await store.clear_default(conn, id)
             return cleared if id is None else await store.set_default(conn, id)
 
-        if not await self._db.run_transaction(work):
+        if not await self._change(work):
             raise NotFound(
                 "there is no default repository" if repo is None else _removed_message(repo)
             )
@@ -235,7 +246,7 @@ class Repos:
         async def work(conn: Connection) -> bool:
             return await store.remove(conn, id)
 
-        if not await self._db.run_transaction(work):
+        if not await self._change(work):
             raise NotFound(_removed_message(repo))
 
     async def assign(self, lease: Lease, repo: Repo) -> None:
@@ -246,6 +257,13 @@ class Repos:
 
         if not await self._db.run_transaction(work):
             raise lease_lost(lease)
+
+    async def _change(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Change the catalog in a transaction."""
+        try:
+            return await self._db.run_transaction(work)
+        finally:
+            self._current.changed()
 
     def _authorize(self, actor: Actor) -> Actor:
         actor = self._policy.resolve(actor)

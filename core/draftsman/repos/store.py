@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg.rows import dict_row
@@ -11,7 +12,6 @@ from draftsman.database.database import (
     Connection,
     execute,
     fetch_all,
-    fetch_one,
     rows,
     scalar,
 )
@@ -21,6 +21,11 @@ from draftsman.repos.repo_catalog import LabelMapping, Repo
 from draftsman.repos.repo_profile import RepoProfile, SavedProfile
 
 _Q = load(__name__)
+
+
+async def catalog_version(conn: Connection) -> int:
+    """Return a number that grows with each change of repositories, mappings and profiles."""
+    return int(await scalar(conn, _Q["catalog_version"]))
 
 
 async def all_repos(conn: Connection, limit: int) -> list[Repo]:
@@ -47,9 +52,15 @@ async def add(conn: Connection, repo: Repo, actor: str) -> int | None:
     return None if repo_id is None else int(repo_id)
 
 
-async def find_conflict(conn: Connection, repo: Repo) -> Repo | None:
-    """Return the repository with this name or URL."""
-    return await fetch_one(conn, _Q["find_conflict"], _key_params(repo), Repo)
+async def repos_at(conn: Connection, repos: Sequence[Repo]) -> list[Repo]:
+    """Return the repositories with the name or URL of one of these."""
+    params = {
+        "urls": [repo.remote_url for repo in repos],
+        "hosts": [repo.host for repo in repos],
+        "owners": [repo.owner for repo in repos],
+        "names": [repo.name for repo in repos],
+    }
+    return await fetch_all(conn, _Q["repos_at"], params, Repo)
 
 
 async def remove(conn: Connection, id: int) -> bool:

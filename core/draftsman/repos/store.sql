@@ -1,5 +1,8 @@
 -- Registered repositories, their label mappings, and their profiles.
 
+-- name: catalog_version
+SELECT version FROM draftsman.repo_catalog
+
 -- name: all_repos
 SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
        created_at, updated_at
@@ -25,15 +28,16 @@ VALUES (%(host)s, %(owner)s, %(name)s, %(remote_url)s, %(default_branch)s, %(act
     ON CONFLICT DO NOTHING
 RETURNING id
 
--- The repository that prevents another from being added.
--- name: find_conflict
+-- The repositories with one of these URLs or names: those that prevent others from being added.
+-- name: repos_at
 SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
        created_at, updated_at
   FROM draftsman.repos
- WHERE remote_url = %(remote_url)s
-    OR (lower(host), lower(owner), lower(name))
-       = (lower(%(host)s), lower(%(owner)s), lower(%(name)s))
- LIMIT 1
+ WHERE remote_url = ANY(%(urls)s)
+    OR (lower(host), lower(owner), lower(name)) IN (
+           SELECT lower(k.host), lower(k.owner), lower(k.name)
+             FROM unnest(%(hosts)s::text[], %(owners)s::text[], %(names)s::text[])
+                  AS k (host, owner, name))
 
 -- name: remove
 DELETE FROM draftsman.repos WHERE id = %(id)s RETURNING id

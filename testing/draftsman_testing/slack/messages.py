@@ -9,7 +9,7 @@ from typing import Unpack
 
 from draftsman_testing.slack import ack_bodies, payloads
 from draftsman_testing.slack.event_delivery import Ack, DeliveryOptions, EventDelivery
-from draftsman_testing.slack.message_store import put, remove
+from draftsman_testing.slack.message_store import is_streaming, put, remove
 from draftsman_testing.slack.world import Channel, Json, World
 
 
@@ -25,7 +25,7 @@ class Messages:
         self.subscribed = {
             "app_mention", "message.channels", "message.groups", "message.im", "message.mpim",
             "app_home_opened", "app_uninstalled", "tokens_revoked",
-            "reaction_added", "reaction_removed",
+            "reaction_added", "reaction_removed", "agent_session_stopped",
         }  # fmt: skip
         """The events of the manifest."""
         self.complaints: list[str] = []
@@ -174,6 +174,35 @@ class Messages:
         }
         if kind not in self.subscribed or self.world.bot_user not in room.members:
             return Ack()
+        outer = payloads.event(self.world, inner, room.shared)
+        return await self.event_delivery.deliver("events_api", outer, options=options)
+
+    async def stop_session(
+        self, user: str, channel: str, thread: str, **options: Unpack[DeliveryOptions]
+    ) -> Ack:
+        """Press the stop button of a session (docs.slack.dev, event agent_session_stopped).
+
+        It ends the app's streams in the thread, and leaves the state of the session to the app.
+        """
+        room = self.world.channels[channel]
+        session = self.world.sessions.get((channel, thread), [""])
+        if "agent_session_stopped" not in self.subscribed or session[-1] != "processing":
+            return Ack()
+        streams = [
+            message
+            for message in room.messages.values()
+            if message.get("thread_ts") == thread and is_streaming(self.world, message)
+        ]
+        for message in streams:
+            message["stream"] |= {"open": False, "stopped": True}
+        inner: Json = {
+            "type": "agent_session_stopped",
+            "user": user,
+            "channel": channel,
+            "thread_ts": thread,
+            "streaming_message_ts": [message["ts"] for message in streams],
+            "event_ts": self.world.ts(),
+        }
         outer = payloads.event(self.world, inner, room.shared)
         return await self.event_delivery.deliver("events_api", outer, options=options)
 

@@ -30,6 +30,9 @@ from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.jobs.runs.outcome import Done
 from draftsman.people.actor import Actor
 from draftsman.processes.host import login
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.waits import wait_blocked
@@ -227,6 +230,8 @@ async def test_a_submission_uses_only_the_connection_of_the_caller(
         raise AssertionError("the submission took a connection of the pool")
         yield
 
+    registered = Repo.at(parse("ssh://git@example.org/Acme/Pay"))
+    await rt.repos.add(registered, RepoProfile(), owner)
     url = "https://example.org/acme/pay.git"
     request = invocation(type="run_agent", agent="tidy", mode="fix", repo=url)
     async with await psycopg.AsyncConnection.connect(database_url) as conn:
@@ -237,7 +242,8 @@ async def test_a_submission_uses_only_the_connection_of_the_caller(
                 [request], owner, connection=callers_connection
             )
         await conn.commit()
-    assert (await rt.read_model.job(job.number)).status is Status.QUEUED
+    stored = await rt.read_model.job(job.number)
+    assert (stored.status, stored.request.repo) == (Status.QUEUED, "Acme/Pay")
 
 
 async def test_a_request_that_joins_a_job_leaves_its_event_in_the_callers_transaction(

@@ -22,6 +22,7 @@ LIVE: Final = [
     ({"stream": "'paused'", "started_at": "now()"}, "live_threads_stream_check"),
     ({"shown": "to_jsonb(repeat('x', 65536))"}, "live_threads_shown_check"),
     ({"status_text": "repeat('x', 501)"}, "live_threads_status_text_check"),
+    ({"session": "'paused'"}, "live_threads_session_check"),
     ({"stream": "'starting'"}, "live_threads_started"),
     ({"stream_ref": "'C1/1.1'"}, "live_threads_ref"),
 ]

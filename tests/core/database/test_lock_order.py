@@ -28,6 +28,7 @@ EXCEPTIONS: Final[dict[str, str]] = {
     "repos.clear_default": "an index allows a single default",
     "schedules.lock": "the name of a schedule is unique",
     "raise_epoch": "the table has one row",
+    "count_repo_change": "the table has one row",
     "enqueue_target_deliveries": "targets are added to jobs of this transaction, or to one job",
     "end_canceled_job": "a job has one running run, and its questions change with its lock",
     "resolve_jobs": LOCKED_JOBS,

@@ -1,4 +1,4 @@
-"""Constraints of the messages to jobs, and of pauses of jobs."""
+"""Constraints of the messages to jobs, of pauses of jobs, and of their failures."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ PAUSES: Final = [
     ({"reason": "''"}, "job_pauses_reason_check"),
     ({"paused_by": "''"}, "job_pauses_paused_by_check"),
 ]
+DISMISSAL: Final = {"job": "1", "dismissed_by": "'a'"}
+FAILURES: Final = [
+    ("open_failures", {"job": "1", "status": "'completed'"}, "open_failures_status_check"),
+    ("dismissals", DISMISSAL | {"reason": "''"}, "dismissals_reason_check"),
+    ("dismissals", DISMISSAL | {"dismissed_by": "''"}, "dismissals_dismissed_by_check"),
+]
 FILE: Final = {"channel": "'slack'", "reference": "'{}'", "name": "'a.txt'"}
 REFUSED: Final = {"status": "'refused'", "reason": "'r'", "ended_at": "now()"}
 FILES: Final = [
@@ -58,7 +64,7 @@ LINK: Final = {"job": "1", "ordinal": "1", "attachment": "1"}
 CONTENTS: Final = [
     ({"data": "decode(repeat('00', 10485761), 'hex')"}, "attachment_contents_data_check"),
 ]
-TABLES: Final = (MESSAGES, PAUSES, FILES, LINKS, CONTENTS)
+TABLES: Final = (MESSAGES, PAUSES, [row[1:] for row in FAILURES], FILES, LINKS, CONTENTS)
 
 
 @cases(("wrong", "constraint"), MESSAGES)
@@ -75,6 +81,14 @@ async def test_a_pause_is_complete(
 ) -> None:
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, insert("job_pauses", PAUSE | wrong))
+
+
+@cases(("table", "wrong", "constraint"), FAILURES)
+async def test_a_failure_and_its_dismissal_are_complete(
+    conn: Connection, table: str, wrong: dict[str, str], constraint: str
+) -> None:
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, insert(table, wrong))
 
 
 @cases(

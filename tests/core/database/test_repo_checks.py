@@ -38,7 +38,8 @@ PROFILES: Final = [
     ({"left_out": "'never'"}, "repo_profiles_left_out_check"),
     ({"checked_at": "now()"}, "repo_profiles_checked"),
 ]
-TABLES: Final = (REPOS, MAPPINGS, PROFILES)
+CATALOG: Final = [({"single": "false"}, "repo_catalog_single_check")]
+TABLES: Final = (REPOS, MAPPINGS, PROFILES, CATALOG)
 REPO: Final = {
     "name": "'pay'",
     "remote_url": "'https://git.example/acme/pay'",
@@ -67,6 +68,14 @@ async def test_a_profile_has_valid_columns(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
     await _refused(conn, "repo_profiles", {"updated_by": "'anna'"} | wrong, constraint)
+
+
+@cases(("wrong", "constraint"), CATALOG)
+async def test_the_catalog_has_one_version(
+    conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, _insert("repo_catalog", wrong))
 
 
 async def _refused(conn: Connection, table: str, columns: dict[str, str], constraint: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from draftsman.errors import Conflict, DraftsmanError, NotFound, NotPermitted, U
 from draftsman.repos.repo_catalog import AmbiguousRepo, Repo, RepoLocation, ResolvedRepo
 from draftsman.repos.repo_profile import RepoProfile, profile
 from draftsman.repos.repo_url import parse
+from draftsman.repos.service import Repos
 from draftsman.runtime import Runtime
 from draftsman_testing.people import People
 from tests.support.cases import cases
@@ -168,3 +170,47 @@ async def test_a_name_of_several_is_refused_with_their_hosts(rt: Runtime, people
     with pytest.raises(DraftsmanError, match=r"git\.corp/acme/pay, github\.com/acme/pay"):
         await rt.repos.place("pay")
     assert (await rt.repos.place("git.corp/acme/pay")).repo.host == "git.corp"
+
+
+async def test_a_change_is_seen_at_once_here_and_by_a_second_look_elsewhere(
+    rt: Runtime, people: People
+) -> None:
+    elsewhere = Repos(rt.db, rt.policy)
+    olga = people.olga
+    pay = await rt.repos.add(PAY, TESTED, olga)
+    for change in (
+        partial(rt.repos.add, SHOP, TESTED, olga),
+        partial(rt.repos.save_profile, pay, RepoProfile(path="a"), olga),
+        partial(rt.repos.checked, pay, "", "c2", [], olga),
+        partial(rt.repos.map, RepoLocation(pay), olga, label_id="L1"),
+        partial(rt.repos.unmap, "L1", olga),
+        partial(rt.repos.set_default, pay, olga),
+        partial(rt.repos.remove, pay, olga),
+    ):
+        known = await rt.repos.catalog(age=60)
+        before = await elsewhere.catalog(age=60)
+        await change()
+        assert await rt.repos.catalog(age=60) is not known, change
+        assert await elsewhere.catalog(age=60) is before, change
+        now = await elsewhere.catalog(age=0)
+        assert now is not before, change
+        assert now == await rt.repos.catalog(), change
+
+
+async def test_an_unchanged_catalog_is_not_read_again(rt: Runtime, people: People) -> None:
+    await rt.repos.add(PAY, TESTED, people.olga)
+    catalog = await rt.repos.catalog()
+    assert await rt.repos.catalog(age=0) is catalog
+
+
+async def test_a_name_is_looked_up_again_before_it_is_refused(rt: Runtime, people: People) -> None:
+    elsewhere = Repos(rt.db, rt.policy)
+    await elsewhere.catalog()
+    pay = await rt.repos.add(PAY, TESTED, people.olga)
+    assert (await elsewhere.place("pay")).repo == pay
+
+
+async def test_requests_that_meet_read_the_catalog_once(rt: Runtime, people: People) -> None:
+    await rt.repos.add(PAY, TESTED, people.olga)
+    first, *others = await asyncio.gather(*(rt.repos.catalog() for _ in range(20)))
+    assert all(catalog is first for catalog in others)

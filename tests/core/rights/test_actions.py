@@ -77,6 +77,10 @@ async def rows(as_role: As, known: Runtime, make: Factory, tmp_path: Path) -> Ma
         return work.number, 1
 
     paused, finished = await job(), await job()
+    failed, dismissed = [await make.running(await job(queue="failed")) for _ in range(2)]
+    for work in (failed, dismissed):
+        await known.settlement.failure(work, Failure("no such thing", declared="PERMANENT"))
+    await known.job_control.dismiss(dismissed.number, owner)
     await erin.job_control.cancel(finished, actor)
     await known.job_control.pause(paused, owner, "noon")
     await job(group={"name": "release", "kind": "parallel"})
@@ -114,6 +118,8 @@ async def rows(as_role: As, known: Runtime, make: Factory, tmp_path: Path) -> Ma
         "job.resume": (paused,),
         "job.tell": (await job(type=AGENT_TYPE, title="x"), "use the v2 API"),
         "job.retry": (finished,),
+        "job.dismiss": (failed.number,),
+        "job.undismiss": (dismissed.number,),
         "job.move": (await job(), "top"),
         "job.priority": (await job(), 5),
         "group.cancel": ("release",),

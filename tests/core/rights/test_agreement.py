@@ -68,6 +68,7 @@ VERBS: Final = {
     Verb.SUBMIT: SUBMIT,
     Verb.RETRY: RETRY,
     Verb.CANCEL: "SELECT draftsman.cancel_job(%(job)s, 'cli:' || %(id)s::text, NULL)",
+    Verb.DISMISS: "SELECT draftsman.dismiss_job(%(job)s, NULL, 'cli:' || %(id)s::text)",
     Verb.TELL: "SELECT draftsman.send_message(%(job)s, 'cli', %(id)s::text, '', '', 'e', 'x')",
     Verb.PAUSE: "SELECT draftsman.pause_job(%(job)s, 'r', 'cli:' || %(id)s::text)",
     Verb.EXTEND: "SELECT draftsman.extend_question(%(job)s, 1, 60, 'cli:' || %(id)s::text)",

@@ -63,6 +63,11 @@ CALLS: Final[dict[str, Call]] = {
             conn, replace(thread, status_text="is working"), 2, release=True
         )
     ),
+    "live_threads.record: parked": _with(
+        lambda conn, thread: live_threads.record(
+            conn, replace(thread, session="suspended"), 86400, release=True, parked=True
+        )
+    ),
     "live_threads.remove": _with(live_threads.remove),
     "live_threads.known_streams": Call(lambda conn: live_threads.known_streams(conn, ["C1/1.1"])),
     "people.create_link_code": Call(

@@ -34,9 +34,16 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: jobs.request_cancel(conn, RUNNING[0].job, "soak", "no")
     ),
     "control.pause": Call(lambda conn: control.pause(conn, last_of("queued"), "soak", "later")),
-    "control.has_pause_event": Call(
-        lambda conn: control.has_pause_event(conn, last_of("queued"), "trello:comment:x")
+    "control.has_control_event": Call(
+        lambda conn: control.has_control_event(conn, last_of("queued"), "trello:comment:x")
     ),
+    "control.dismiss": Call(
+        lambda conn: control.dismiss(conn, last_of("dead_letter"), "soak", "no")
+    ),
+    "control.dismiss: not open": Call(lambda conn: control.dismiss(conn, MIDDLE, "soak", None)),
+    "control.undismiss: not dismissed": Call(lambda conn: control.undismiss(conn, MIDDLE, "soak")),
+    "control.dismissal": Call(lambda conn: control.dismissal(conn, MIDDLE)),
+    "control.open_failures": Call(lambda conn: control.open_failures(conn, 2**62, 1000), 1000),
     "control.paused": Call(lambda conn: control.paused(conn, 2**62, 1000)),
     "control.unpause: not paused": Call(
         lambda conn: control.unpause(conn, last_of("queued"), "soak")

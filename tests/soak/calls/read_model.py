@@ -138,6 +138,9 @@ CALLS: Final[dict[str, Call]] = {
         "job_events_of_kinds",
         lambda conn, number: read_model.job_events_of_kinds(conn, number, ("sandbox_applied",)),
     ),
+    "details.failure_counts": Call(
+        lambda conn: read_model.failure_counts(conn, 10_000), 10_000, "10,000 are counted"
+    ),
     "details.pauses": Call(read_model.pauses),
     "details.answer_times": Call(read_model.answer_times, 10_000, "the last 10,000 answers"),
     "details.sources": Call(read_model.sources),

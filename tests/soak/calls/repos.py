@@ -20,7 +20,7 @@ SEEDED: Final = 1
 
 async def _known(conn: Connection) -> None:
     await repos.add(conn, PAY, "soak")
-    assert await repos.find_conflict(conn, PAY) is not None
+    assert await repos.repos_at(conn, [PAY])
 
 
 async def _profile(conn: Connection) -> None:
@@ -45,11 +45,12 @@ async def _remove(conn: Connection) -> None:
 
 
 CALLS: Final[dict[str, Call]] = {
+    "repos.catalog_version": Call(repos.catalog_version),
     "repos.all_repos": Call(lambda conn: repos.all_repos(conn, 5000)),
     "repos.mappings": Call(lambda conn: repos.mappings(conn, 5000)),
     "repos.profiled_folders": Call(lambda conn: repos.profiled_folders(conn, 5000)),
     "repos.add": Call(_known),
-    "repos.find_conflict": Call(_known),
+    "repos.repos_at": Call(_known),
     "repos.save_profile": Call(_profile),
     "repos.save_check": Call(_profile),
     "repos.profiles": Call(_profile),

@@ -27,13 +27,15 @@ from tests.tui.cli.cli_runner import Cli
 
 PAIR: Final = re.compile(r"([0-9,]+\+?) +([a-z]+(?: [a-z]+)*)")
 """`3 running`; of the overview, the word is first."""
+OTHERS: Final = ("questions for you", "open questions", "failures", "closed")
+"""Words that count no statuses."""
 ROOT: Final = Path(__file__).resolve().parents[3]
 REPO: Final = "https://git.example/acme/pay"
 
 
 def numbers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the number of each word of the vocabulary."""
-    known = {*WORDS, "questions for you", "open questions"}
+    known = {*WORDS, *OTHERS}
     return {word: number for number, word in pairs if word in known}
 
 
@@ -49,11 +51,14 @@ async def test_each_word_has_the_same_number_on_every_surface(
     await make.asked(QUESTION.model_copy(update={"text": "And this?"}), repo=REPO)
     await make.completed()
     await make.running()
-    await make.dead()
+    for _ in range(3):
+        await make.dead()
+    await rt.job_control.dismiss(await make.failed(), owner)
+    open_failures = await rt.read_model.open_failures()
     counts = await rt.read_model.counts()
     assert counts is not None
     questions = await rt.questions.counts(owner)
-    stats = DashboardStats(counts, WorkerStats())
+    stats = DashboardStats(counts, WorkerStats(), open_failures=open_failures)
     now = await rt.checkpoints.now()
     surfaces: dict[str, Mapping[str, str]] = {}
     header = lines(stats, now, width=300, waiting=questions.for_you).plain.splitlines()[0]
@@ -66,7 +71,7 @@ async def test_each_word_has_the_same_number_on_every_surface(
         tab_words[tab.name]: count_text(tab.count or 0) for tab in tabs if tab.name in tab_words
     }
     jobs = JobsResource()
-    rows = await jobs.fetch(rt, Query(NOTHING, now, group="attention", limit=5))
+    rows = await jobs.fetch(rt, Query(NOTHING, now, group="attention", limit=10))
     state = TableState(rows=rows)
     heads = [line for line in shown_lines(jobs, state) or () if isinstance(line, GroupHead)]
     surfaces["groups"] = numbers((head.count, head.label) for head in heads)
@@ -82,12 +87,14 @@ async def test_each_word_has_the_same_number_on_every_surface(
     expected |= {
         "questions for you": count_text(questions.for_you),
         "open questions": count_text(questions.open),
+        "failures": count_text(sum(open_failures.values())),
+        "closed": "2",
     }
     assert (questions.open, questions.for_you, expected["waiting"]) == (2, 2, "4")
     for surface, found in surfaces.items():
         assert found, surface
         assert found == {word: expected[word] for word in found}, surface
-    assert surfaces["groups"] == {"needs a person": "4", "running": "1"}
+    assert [*surfaces["groups"]] == ["needs a person", "running", "waits", "failures"]
 
 
 def test_a_count_ends_at_the_limit() -> None:
@@ -98,5 +105,5 @@ def test_a_count_ends_at_the_limit() -> None:
 def test_the_glossary_has_each_word() -> None:
     glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     statuses = {status.replace("_", " ") for status in Status}
-    for word in {*WORDS, "questions for you", "open questions"} - statuses:
+    for word in {*WORDS, *OTHERS} - statuses:
         assert f"\n| {word} |" in glossary, word

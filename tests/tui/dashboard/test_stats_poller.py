@@ -136,11 +136,16 @@ def test_a_narrow_overview_keeps_the_counts_of_jobs_that_need_attention() -> Non
     names = ("queued", "scheduled", "retrying", "running", "waiting_for_input", "failed")
     jobs = dict.fromkeys((*names, "dead_letter", "completed", "canceled"), 12)
     for width, shown in (
-        (50, "running 12  failed 12"),
-        (78, "queued 12  running 12  failed 12  dead letter 12"),
-        (200, "queued 12  scheduled 12  retrying 12  running 12  waiting 12  failed 12"),
+        (50, "running 12  failures 12"),
+        (78, "queued 12  retrying 12  running 12  failures 12"),
+        (200, "queued 12  scheduled 12  retrying 12  running 12  waiting 12  failures 12"),
     ):
-        drawn = lines(DashboardStats(jobs, WorkerStats()), NOW, width=width, waiting=9)
+        drawn = lines(
+            DashboardStats(jobs, WorkerStats(), open_failures={"failed": 12}),
+            NOW,
+            width=width,
+            waiting=9,
+        )
         first = drawn.plain.partition("\n")[0]
         assert first.startswith(f" 9 questions for you   {shown}"), first
         assert len(first) <= width

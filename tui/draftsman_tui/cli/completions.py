@@ -59,7 +59,7 @@ async def _stored(rt: Runtime, kind: Completed) -> Sequence[tuple[str, str]]:
             return [(question.name, first_line(question.text, MAX_HELP)) for question in questions]
         case "repo":
             catalog = await rt.repos.catalog()
-            return [(location.name, "") for location in catalog.locations()]
+            return [(location.name, "") for location in catalog.locations]
         case "type":
             types = await rt.published_types.all()
             return [(type.name, first_line(type.description, MAX_HELP)) for type in types]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from draftsman_bots.slack.commands import listener as commands
 from draftsman_bots.slack.home import home, submissions
+from draftsman_bots.slack.jobs import session_stops
 from draftsman_bots.slack.listeners import actions, messages
 from draftsman_bots.slack.questions import reactions
 from draftsman_bots.slack.requests import job_requests
@@ -25,4 +26,7 @@ def register(app: AsyncApp, ctx: BotContext) -> None:
 
 def events(ctx: BotContext) -> dict[str, EventListener]:
     """Return the listeners of events, by type."""
-    return messages.events(ctx) | home.events(ctx) | reactions.events(ctx)
+    found: dict[str, EventListener] = {}
+    for module in (messages, home, reactions, session_stops):
+        found |= module.events(ctx)
+    return found

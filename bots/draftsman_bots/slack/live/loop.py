@@ -1,7 +1,8 @@
 """The loop over live threads: sets their status, and starts, continues and ends their streams.
 
-    claim ─> a running job:  stream (start | append), status line
-             any other job:  end of the stream, removal of the status, removal of the row
+    claim ─> a running job:  stream (start | append), session, status line
+             any other job:  end of the stream, state of the session, removal of the status;
+                             removal of the row, unless the session of the job goes on
 
 Each step is recorded when it is known to have happened; a start is recorded before its call. The
 outbox knows nothing of it: it posts the question or the result, and edits the status message.
@@ -22,7 +23,7 @@ from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread, 
 from draftsman.deliveries.delivery import Unconfirmed
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.errors import DraftsmanError, Failure
-from draftsman.jobs.job import TERMINAL, WAITING
+from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.message_ref import CLOCK_SKEW, MessageRef
@@ -30,7 +31,7 @@ from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.live import steps
 from draftsman_bots.slack.live.calls import LiveCalls, LiveRefusal, SessionState
-from draftsman_bots.slack.transport.web_api import Data, WebApi
+from draftsman_bots.slack.transport.web_api import WebApi
 
 # Search for a stream whose start was not confirmed.
 #
@@ -81,6 +82,8 @@ STREAM_LIFE: Final = 240.0
 """Seconds until a stream is ended: Slack closes it after about 300, with an error mark."""
 GIVE_UP: Final = 600.0
 """Seconds until the end of a stream is no longer tried: Slack has closed it."""
+PARKED: Final = 86_400.0
+"""Seconds until a session is looked at again whose job did not change."""
 _log = logging.getLogger(__name__)
 
 
@@ -143,15 +146,24 @@ class LiveThreadLoop:
         await self._live.record(thread, INTERVAL)
 
     async def _end(self, thread: LiveThread) -> None:
-        if (address := _channel_and_thread(thread)) is not None:
+        state = session_state(thread.job_status)
+        if (address := _channel_and_thread(thread)) is None:
+            thread = replace(thread, session="")
+        else:
             channel, root = address
             thread = await self._end_stream(thread, channel, root)
+            if thread.session and state is not SessionState.PROCESSING:
+                thread = await self._set_session(thread, state, channel, root)
             thread = await self._remove_status(thread, channel, root)
             if thread.has_status or thread.stream in (StreamState.STARTING, StreamState.OPEN):
                 await self._live.record(thread, INTERVAL)
                 return
         if thread.current_run > thread.run:
             await self._live.record(thread.next_run(), 0)
+        elif thread.session and thread.session != state:
+            await self._live.record(thread, RENEWAL)
+        elif thread.session and state is not SessionState.CLOSED:
+            await self._live.park(thread, PARKED)
         else:
             await self._live.remove(thread)
 
@@ -250,8 +262,7 @@ class LiveThreadLoop:
         is_due = age >= (STATUS_INTERVAL if text != thread.status_text else RENEWAL)
         if thread.quiet or not (is_due or thread.is_status_removed):
             return thread
-        if not thread.has_status:
-            await self._set_session(thread, SessionState.PROCESSING, channel, root)
+        thread = await self._set_session(thread, SessionState.PROCESSING, channel, root)
         result = await self._calls.set_status(channel, root, text)
         if isinstance(result, LiveRefusal):
             return replace(thread, quiet=result is not LiveRefusal.LATER)
@@ -260,19 +271,22 @@ class LiveThreadLoop:
     async def _remove_status(self, thread: LiveThread, channel: str, root: str) -> LiveThread:
         if not thread.has_status:
             return thread
-        state = _session_state(thread)
-        if await self._set_session(thread, state, channel, root) is LiveRefusal.LATER:
-            return thread
         result = await self._calls.set_status(channel, root, "")
         return thread if result is LiveRefusal.LATER else thread.with_status("")
 
     async def _set_session(
         self, thread: LiveThread, state: SessionState, channel: str, root: str
-    ) -> Data | LiveRefusal | None:
+    ) -> LiveThread:
         """Set the state of the thread's session, if the app is an agent of Slack."""
+        if thread.session == state:
+            return thread
         if not self._identity.is_agent:
-            return None
-        return await self._calls.set_session(channel, root, state, steps.session_title(thread))
+            return replace(thread, session="")
+        title = steps.session_title(thread)
+        result = await self._calls.set_session(channel, root, state, title)
+        if result is LiveRefusal.LATER:
+            return thread
+        return replace(thread, session="" if isinstance(result, LiveRefusal) else state)
 
     async def _reader(self, thread: LiveThread) -> dict[str, str] | None:
         """Return the reader of a stream in a channel; None: unknown to Slack."""
@@ -284,11 +298,13 @@ class LiveThreadLoop:
         return {"recipient_user_id": user, "recipient_team_id": team}
 
 
-def _session_state(thread: LiveThread) -> SessionState:
-    """Return the state of the session of a run that does not work any more."""
-    if thread.job_status in TERMINAL:
+def session_state(status: Status) -> SessionState:
+    """Return the state of the session of a job."""
+    if status in TERMINAL:
         return SessionState.CLOSED
-    return SessionState.SUSPENDED if thread.job_status in WAITING else SessionState.ACTIVE
+    if status in WAITING:
+        return SessionState.SUSPENDED
+    return SessionState.PROCESSING if status is Status.RUNNING else SessionState.ACTIVE
 
 
 def _channel_and_thread(thread: LiveThread) -> tuple[str, str] | None:

@@ -85,6 +85,16 @@ async def is_internal(ctx: BotContext, channel: str) -> bool:
     )
 
 
+async def may_be_external(ctx: BotContext, channel: str, is_shared: bool | None) -> bool:
+    """Return whether the author of an event without a workspace may be of another organization.
+
+    `is_shared` is what the event says about its channel, if it says so.
+    """
+    if is_shared is not None:
+        return is_shared
+    return not channel.startswith("D") and not await is_internal(ctx, channel)
+
+
 class ChannelNotAllowed(NotPermitted):
     """Requests are not accepted in this channel."""
 

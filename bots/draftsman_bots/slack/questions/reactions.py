@@ -18,7 +18,7 @@ from draftsman_bots.slack.ephemeral import (
     spoken,
 )
 from draftsman_bots.slack.payloads.payloads import EventPayload, ReplyTarget, Text, at
-from draftsman_bots.slack.people.access import SlackConversation, is_internal
+from draftsman_bots.slack.people.access import SlackConversation, may_be_external
 from draftsman_bots.slack.people.user import SlackUser
 from draftsman_bots.slack.records.service import SlackThreads
 
@@ -140,7 +140,7 @@ async def _added(ctx: BotContext, reaction: Reaction, question: Question) -> Rep
         text = _chosen(question, reaction.emoji)
         if not text:
             return None
-    if await _may_be_external(ctx, reaction):
+    if await may_be_external(ctx, reaction.channel, reaction.is_shared):
         return Reply(SHARED)
     row = (question.job, question.ordinal)
     conversation = SlackConversation(ctx, reaction.user)
@@ -153,13 +153,6 @@ def _chosen(question: Question, emoji: str) -> str:
         if canonical(str(choice.get("emoji") or "")) == emoji:
             return str(choice["value"])
     return ""
-
-
-async def _may_be_external(ctx: BotContext, reaction: Reaction) -> bool:
-    """Return whether the author may belong to another organization."""
-    if reaction.is_shared is not None:
-        return reaction.is_shared
-    return not reaction.channel.startswith("D") and not await is_internal(ctx, reaction.channel)
 
 
 async def _removed(ctx: BotContext, reaction: Reaction, question: Question) -> Reply | None:

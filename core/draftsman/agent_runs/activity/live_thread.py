@@ -50,6 +50,8 @@ class LiveThread:
     status_at: datetime | None
     quiet: bool
     """Whether the channel refused the status of this thread."""
+    session: str
+    """State of the session that the channel shows in the thread; "" without one."""
     added_at: datetime
     token: UUID
     target: str
@@ -60,6 +62,7 @@ class LiveThread:
     title: str
     invoker_id: str
     job_status: Status
+    job_version: int
     current_run: int
     messages_at: datetime | None
     """When the newest message of the job in this thread was sent, which removes the status."""

@@ -35,6 +35,7 @@ class Action(StrEnum):
     DELEGATE = "delegate"
     CANCEL = "cancel"
     RETRY = "retry"
+    DISMISS = "dismiss"
     REVISE = "revise"
     RATIFY = "ratify"
     DECLINE = "decline"
@@ -51,6 +52,7 @@ LABELS: Final = {
     Action.DELEGATE: "Delegate to…",
     Action.CANCEL: "Cancel job",
     Action.RETRY: "Retry",
+    Action.DISMISS: "Dismiss",
     Action.REVISE: "Retry with changes…",
     Action.RATIFY: "Ratify",
     Action.DECLINE: "Decline",

@@ -53,6 +53,11 @@ class LiveThreads:
         async with self._db.connection() as conn:
             return await store.record(conn, thread, due, release=True)
 
+    async def park(self, thread: LiveThread, due: float) -> bool:
+        """Record it, to be claimed when its job changes, or in `due` seconds."""
+        async with self._db.connection() as conn:
+            return await store.record(conn, thread, due, release=True, parked=True)
+
     async def keep(self, thread: LiveThread, lease: float) -> bool:
         """Record the state of a thread and extend the claim; False where it is lost."""
         async with self._db.connection() as conn:

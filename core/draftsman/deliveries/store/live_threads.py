@@ -59,8 +59,13 @@ async def begin_stream(conn: Connection, thread: LiveThread) -> datetime | None:
     return await scalar(conn, _Q["begin_stream"], params)  # type: ignore[no-any-return]
 
 
-async def record(conn: Connection, thread: LiveThread, due: float, *, release: bool) -> bool:
-    """Record the state of a thread, to be claimed in `due` seconds; False without the claim."""
+async def record(
+    conn: Connection, thread: LiveThread, due: float, *, release: bool, parked: bool = False
+) -> bool:
+    """Record the state of a thread, to be claimed in `due` seconds; False without the claim.
+
+    `parked`: it is also due as soon as its job changes.
+    """
     params = {
         "key": thread.thread_key,
         "token": thread.token,
@@ -72,6 +77,8 @@ async def record(conn: Connection, thread: LiveThread, due: float, *, release: b
         "text": thread.status_text,
         "status_at": thread.status_at,
         "quiet": thread.quiet,
+        "session": thread.session,
+        "version": thread.job_version if parked else None,
         "added_at": thread.added_at,
         "due": due,
         "release": release,

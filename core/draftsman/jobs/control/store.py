@@ -18,7 +18,7 @@ from draftsman.database.database import (
 from draftsman.database.named_queries import load
 from draftsman.jobs.control.job_message import JobMessage
 from draftsman.jobs.job import Status
-from draftsman.jobs.job_summary import FinishedJob, Replacement
+from draftsman.jobs.job_summary import Dismissal, FinishedJob, Replacement
 from draftsman.jobs.runs.run import Lease
 from draftsman.people.actor import Actor
 
@@ -49,15 +49,39 @@ async def unpause(conn: Connection, job: int, by: str, event: str | None = None)
     return bool(await scalar(conn, _Q["unpause"], {"job": job, "by": by, "event": event}))
 
 
-async def has_pause_event(conn: Connection, job: int, event: str) -> bool:
-    """Return whether an event of a channel has paused or resumed a locked job."""
-    return bool(await scalar(conn, _Q["has_pause_event"], {"job": job, "event": event}))
+async def has_control_event(conn: Connection, job: int, event: str) -> bool:
+    """Return whether an event of a channel has paused or dismissed a locked job, or undone it."""
+    return bool(await scalar(conn, _Q["has_control_event"], {"job": job, "event": event}))
 
 
 async def paused(conn: Connection, before: int, limit: int) -> list[int]:
     """Return the numbers of paused jobs below `before`, newest first; some may have ended."""
     params = {"before": before, "limit": limit}
     return [row[0] for row in await rows(conn, _Q["paused"], params)]
+
+
+async def dismiss(
+    conn: Connection, job: int, by: str, reason: str | None, event: str | None = None
+) -> bool:
+    """Dismiss an open failure; False when the job is none."""
+    params = {"job": job, "by": by, "reason": reason, "event": event}
+    return bool(await scalar(conn, _Q["dismiss"], params))
+
+
+async def undismiss(conn: Connection, job: int, by: str, event: str | None = None) -> bool:
+    """Take back the dismissal of a failure; False when it has none."""
+    return bool(await scalar(conn, _Q["undismiss"], {"job": job, "by": by, "event": event}))
+
+
+async def dismissal(conn: Connection, job: int) -> Dismissal | None:
+    """Return who dismissed a failure, when and why; None if it is not dismissed."""
+    return await fetch_one(conn, _Q["dismissal"], {"job": job}, Dismissal)
+
+
+async def open_failures(conn: Connection, before: int, limit: int) -> list[int]:
+    """Return the open failures with numbers below `before`, newest first."""
+    params = {"before": before, "limit": limit}
+    return [row[0] for row in await rows(conn, _Q["open_failures"], params)]
 
 
 async def refuse(conn: Connection, job: int, by: str, detail: dict[str, Any]) -> None:

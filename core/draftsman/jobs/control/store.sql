@@ -6,15 +6,32 @@ SELECT draftsman.pause_job(%(job)s::bigint, %(reason)s::text, %(by)s::text, %(ev
 -- name: unpause
 SELECT draftsman.unpause_job(%(job)s::bigint, %(by)s::text, %(event)s::text)
 
--- name: has_pause_event
+-- name: has_control_event
 SELECT EXISTS (
        SELECT FROM draftsman.job_events e
-        WHERE e.job = %(job)s::bigint AND e.kind IN ('job_paused', 'job_unpaused')
+        WHERE e.job = %(job)s::bigint AND e.kind = ANY ('{job_paused,job_unpaused,job_dismissed,job_undismissed}')
           AND e.payload ->> 'event' = %(event)s::text)
 
 -- The paused jobs before a number, newest first; the pause of an ended job is removed by the leader.
 -- name: paused
 SELECT job FROM draftsman.job_pauses
+ WHERE job < %(before)s AND
+-- visible job: job
+ ORDER BY job DESC
+ LIMIT %(limit)s
+
+-- name: dismiss
+SELECT draftsman.dismiss_job(%(job)s::bigint, %(reason)s::text, %(by)s::text, %(event)s::text)
+
+-- name: undismiss
+SELECT draftsman.undismiss_job(%(job)s::bigint, %(by)s::text, %(event)s::text)
+
+-- name: dismissal
+SELECT dismissed_by, dismissed_at, reason FROM draftsman.dismissals WHERE job = %(job)s
+
+-- The failures before a number that are neither retried nor dismissed, newest first.
+-- name: open_failures
+SELECT job FROM draftsman.open_failures
  WHERE job < %(before)s AND
 -- visible job: job
  ORDER BY job DESC

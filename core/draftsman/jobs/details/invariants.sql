@@ -245,6 +245,26 @@ SELECT p.job, to_char(p.month, 'YYYY-MM') AS month
                   AND e.created_at < (p.month + interval '1 month') AT TIME ZONE 'UTC')
  LIMIT 100
 
+-- A failure is open until it is retried or dismissed, unless it was denied.
+-- name: failures_are_open
+SELECT s.number AS job, CASE WHEN f.job IS NULL THEN 'closed_failure' ELSE 'open_failure' END AS sentence,
+       s.status
+  FROM draftsman.job_states s
+  LEFT JOIN draftsman.open_failures f ON f.job = s.number
+ WHERE s.status IN ('failed', 'dead_letter')
+   AND (f.status IS NOT DISTINCT FROM s.status) IS DISTINCT FROM (
+       s.error_class IS DISTINCT FROM 'DENIED'
+       AND NOT EXISTS (SELECT FROM draftsman.dismissals d WHERE d.job = s.number)
+       AND draftsman.retry_of_job(s.number) IS NULL)
+ LIMIT 100
+
+-- name: only_failures_are_dismissed
+SELECT s.number AS job, s.status
+  FROM (SELECT job FROM draftsman.open_failures UNION ALL SELECT job FROM draftsman.dismissals) f
+  JOIN draftsman.job_states s ON s.number = f.job
+ WHERE s.status NOT IN ('failed', 'dead_letter')
+ LIMIT 100
+
 -- name: retries_have_one_successor
 SELECT retry_of AS job, count(*) AS retries
   FROM draftsman.job_requests WHERE retry_of IS NOT NULL

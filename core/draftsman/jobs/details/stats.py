@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 
@@ -41,6 +41,8 @@ class Stats:
     answer_seconds: float | None
     pauses: int = 0
     """Paused queues and types."""
+    open_failures: dict[str, int] = field(default_factory=dict)
+    """Failures by status that are neither retried nor dismissed; at most 10,000 are counted."""
 
 
 @dataclass(frozen=True, slots=True)

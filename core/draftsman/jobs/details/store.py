@@ -254,6 +254,11 @@ async def counts(conn: Connection, filters: dict[str, Any], most: int) -> dict[s
     return {row[0]: row[1] for row in await rows(conn, _Q["counts"], filters | {"most": most})}
 
 
+async def failure_counts(conn: Connection, most: int) -> dict[str, int]:
+    """Return the number of open failures by status, counting up to `most` in all."""
+    return dict(await rows(conn, _Q["failure_counts"], {"most": most}))
+
+
 async def pauses(conn: Connection) -> int:
     """Return the number of paused queues and types."""
     return int(await scalar(conn, _Q["pauses"]))

@@ -63,6 +63,7 @@ SELECT p.*
               r.template_version, o.reason IS NOT NULL AS job_paused,
               coalesce(o.reason, q.reason) AS pause_reason,
               coalesce(o.paused_by, q.paused_by) AS paused_by, coalesce(o.paused_at, q.paused_at) AS paused_at,
+              coalesce(d.is_open, false) AS failure_open, d.dismissed_by, d.dismissed_at, d.reason AS dismissal_reason,
               CASE WHEN coalesce(o.reason, q.reason) IS NOT NULL THEN 'paused'
                    WHEN s.status = 'scheduled' AND s.run_count > 0 AND EXISTS (
                   SELECT FROM draftsman.job_dependencies WHERE job = s.number
@@ -93,6 +94,12 @@ SELECT p.*
               SELECT reason, paused_by, paused_at FROM draftsman.queue_pauses
                WHERE queue = s.queue AND (type IS NULL OR type = s.type)
                ORDER BY type DESC LIMIT 1) q ON s.status IN ('queued', 'resumed')
+         LEFT JOIN LATERAL (
+              SELECT EXISTS (SELECT FROM draftsman.open_failures f WHERE f.job = s.number) AS is_open,
+                     n.dismissed_by, n.dismissed_at, n.reason
+                FROM (VALUES (s.number)) AS w (number)
+                LEFT JOIN draftsman.dismissals n ON n.job = w.number LIMIT 1) d
+           ON s.status IN ('failed', 'dead_letter')
         WHERE (s.status, s.number) >= (w.status, %(lowest)s::bigint)
           AND (s.status, s.number) < (w.status, %(before)s::bigint)
           AND s.number >= %(lowest)s::bigint AND s.number < %(before)s::bigint
@@ -435,6 +442,7 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
        p.type IS NOT NULL AS type_paused, coalesce(o.reason, p.reason) AS pause_reason,
        coalesce(o.paused_by, p.paused_by) AS paused_by,
        coalesce(o.paused_at, p.paused_at) AS paused_at, o.job IS NOT NULL AS job_paused,
+       w.dismissed_by, w.dismissed_at, w.reason AS dismissal_reason,
        (SELECT count(*) FROM (
            (SELECT c.priority, c.position, c.number FROM draftsman.claimable c
              WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
@@ -479,6 +487,7 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
         ORDER BY type NULLS FIRST LIMIT 1) p ON true
   LEFT JOIN draftsman.active_reservations v ON v.queue = j.queue
   LEFT JOIN draftsman.job_pauses o ON o.job = j.number
+  LEFT JOIN draftsman.dismissals w ON w.job = j.number
   LEFT JOIN draftsman.heartbeats b ON b.job = j.number
   LEFT JOIN draftsman.unique_keys u ON u.job = j.number AND j.run_count = 0
   LEFT JOIN draftsman.suspects s
@@ -556,6 +565,14 @@ SELECT w.status::text, c.count
                 ORDER BY s.status, s.number
                 LIMIT %(most)s) j) c
  WHERE c.count > 0
+
+-- Open failures by status, up to a limit in all.
+-- name: failure_counts
+SELECT status::text, count(*)
+  FROM (SELECT status FROM draftsman.open_failures WHERE
+-- visible job: job
+         LIMIT %(most)s) f
+ GROUP BY status
 
 -- name: pauses
 SELECT count(*) FROM draftsman.queue_pauses

@@ -13,6 +13,7 @@ from draftsman.formats.amounts import counted
 from draftsman.formats.times import format_time, span
 from draftsman.ids import actor_name, job_name, pause_name, worker_name
 from draftsman.jobs.job import LEASED, TERMINAL, Status
+from draftsman.jobs.job_summary import Dismissal
 from draftsman.jobs.retries import ErrorClass, RetryCounts, layer
 from draftsman.questions.question import (
     BUDGET_KEY,
@@ -101,6 +102,17 @@ class JobFacts:
     """Whether it was lost with other jobs, and waits until it may run again."""
     on_trial: int | None = None
     """The job that runs before it, of those that were lost with it."""
+    dismissed_by: str | None = None
+    """Who took its failure out of attention."""
+    dismissed_at: datetime | None = None
+    dismissal_reason: str | None = None
+
+    @property
+    def dismissal(self) -> Dismissal | None:
+        """The dismissal of its failure."""
+        if self.dismissed_by is None or self.dismissed_at is None:
+            return None
+        return Dismissal(self.dismissed_by, self.dismissed_at, self.dismissal_reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +132,8 @@ class WaitReason:
     """`next_step` in spans, so that a front end can word the commands in its own way."""
     paused: bool = False
     """Whether the job itself is paused; else its queue may be."""
+    dismissal: Dismissal | None = None
+    """Who took its failure out of attention, when and why."""
 
     @property
     def lacks_worker(self) -> bool:
@@ -151,6 +165,7 @@ def explain(facts: JobFacts, questions: Sequence[Question]) -> WaitReason:
         due_in=None if facts.awaits_trial else facts.due_in,
         next_spans=spans,
         paused=facts.job_paused and facts.status not in TERMINAL,
+        dismissal=facts.dismissal,
     )
 
 
@@ -163,21 +178,7 @@ def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, N
         )
         return "expired", expiry_text(questions[0]), then
     if facts.status in TERMINAL:
-        name = job_name(facts.number)
-        if facts.status is Status.COMPLETED:
-            again = ("to run it again: ", _command("retry", f"{name} --again"))
-            return "ended", "finished", again
-        if facts.error_class == ErrorClass.DENIED:
-            asks = (f"{_retry(facts)} and ask again: ", _command("retry", name))
-            return "denied", facts.last_error or "denied", asks
-        retry = (f"{_retry(facts)}: ", _command("retry", name))
-        if facts.status is Status.CANCELED:
-            return "ended", _canceled(facts), retry
-        if facts.absent_agent is not None:
-            check = _command("agents check", facts.absent_agent)
-            where = "to check the agent on the host of the worker: "
-            return "no_program", facts.last_error or "failed", (where, check, "; ", *retry)
-        return "ended", facts.last_error or "finished", retry
+        return _ended(facts)
     if facts.job_paused:
         return _job_paused(facts, questions)
     if questions:
@@ -190,6 +191,28 @@ def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, N
     if facts.status in (Status.SCHEDULED, Status.RETRYING):
         return _due(facts)
     return _claimed_or_running(facts)
+
+
+def _ended(facts: JobFacts) -> tuple[str, str, NextStep]:
+    name = job_name(facts.number)
+    if facts.status is Status.COMPLETED:
+        again = ("to run it again: ", _command("retry", f"{name} --again"))
+        return "ended", "finished", again
+    if facts.error_class == ErrorClass.DENIED:
+        asks = (f"{_retry(facts)} and ask again: ", _command("retry", name))
+        return "denied", facts.last_error or "denied", asks
+    retry = (f"{_retry(facts)}: ", _command("retry", name))
+    if facts.status is Status.CANCELED:
+        return "ended", _canceled(facts), retry
+    if facts.dismissal is not None:
+        undo = ("; to take it back: ", _command("undismiss", name))
+        text = f"{facts.last_error}; dismissed {facts.dismissal}"
+        return "dismissed", text, (*retry, *undo)
+    if facts.absent_agent is not None:
+        check = _command("agents check", facts.absent_agent)
+        where = "to check the agent on the host of the worker: "
+        return "no_program", facts.last_error or "failed", (where, check, "; ", *retry)
+    return "ended", facts.last_error or "finished", retry
 
 
 def _retry(facts: JobFacts) -> str:

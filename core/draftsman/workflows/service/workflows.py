@@ -20,7 +20,7 @@ from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
 from draftsman.jobs.runs.store import jobs as job_store
 from draftsman.jobs.runs.store import run_state
 from draftsman.people.actor import Actor
-from draftsman.repos.repo_catalog import RepoName, repo_names_by_source
+from draftsman.repos.repo_catalog import RepoName
 from draftsman.repos.repo_url import is_repo_url
 from draftsman.text import first_line
 from draftsman.workflows import store
@@ -181,8 +181,8 @@ class Workflows:
             resolved = {"repo": location.repo.remote_url, "resolution": resolution}
             request = request.model_copy(update=resolved)
         assert request.repo is not None  # noqa: S101 - set above
-        registered = (await self._repos().catalog()).repos
-        return request, repo_names_by_source(registered, [request.repo])
+        catalog = await self._repos().catalog()
+        return request, catalog.names_of([request.repo])
 
     async def spawn_change(self, spawner: ClaimedJob, key: str) -> SpawnChange | None:
         """Return the last other request that runs of a job made with the key of a spawned job."""

@@ -130,6 +130,8 @@ def _open_stream(world: World, args: Args) -> tuple[Channel, Json]:
         raise ApiError("message_not_found")
     if message.get("bot_id") != world.bot:
         raise ApiError("message_not_owned_by_app")
+    if message.get("stream", {}).get("stopped"):
+        raise ApiError("stopped_by_user")
     if not is_streaming(world, message):
         raise ApiError("message_not_in_streaming_state")
     return channel, message

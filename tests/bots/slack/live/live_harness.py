@@ -37,6 +37,7 @@ class LiveHarness:
         self.make = make
         self.clock = clock
         slack.user("anna", id=ANNA)
+        slack.world.scopes.discard("assistant:write")
         self.room = slack.channel("ops", [ANNA])
         self.anna = people.on("slack", "anna")
         self.health = BotHealth()
@@ -47,7 +48,9 @@ class LiveHarness:
     def bot(self, *, is_agent: bool = False, **options: Any) -> LiveThreadLoop:
         """Return the loop of another bot process; its app may be an agent of Slack."""
         identity = Identity()
-        identity.scopes = frozenset({"assistant:write"}) if is_agent else None
+        if is_agent:
+            self.slack.world.scopes.add("assistant:write")
+            identity.scopes = frozenset(self.slack.world.scopes)
         identity.update(
             {"team_id": self.slack.team, "user_id": self.slack.bot_user, "bot_id": "B000000001"}
         )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import groupby
+from typing import Final
 
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman.jobs.job import TERMINAL, TRANSITIONS, WAITING, Status
 from draftsman.jobs.runs.outcome import Done, Snooze
 from draftsman_bots.slack.live.calls import SESSION, STATUS
 from draftsman_bots.slack.live.loop import LEASE, RENEWAL, START_AFTER, STATUS_INTERVAL
@@ -15,7 +18,7 @@ from draftsman_testing.factories import QUESTION
 from draftsman_testing.slack import Fault, error
 from draftsman_testing.slack.world import STATUS_LIFE
 from tests.bots.slack.live.live_harness import LiveHarness
-from tests.support.statements import rows, value
+from tests.support.statements import rows, run, value
 
 
 async def test_a_thread_shows_the_newest_line_while_the_run_works(live: LiveHarness) -> None:
@@ -34,26 +37,62 @@ async def test_a_thread_shows_the_newest_line_while_the_run_works(live: LiveHarn
     assert not live.slack.streams(live.room)[1:]
 
 
-@pytest.mark.parametrize(
-    ("ending", "state"), [("question", "suspended"), ("snooze", "active"), ("done", "closed")]
-)
-async def test_an_agent_of_slack_has_a_session_in_the_thread(
-    live: LiveHarness, ending: str, state: str
+SESSIONS: Final = {
+    Status.RUNNING: "processing",
+    **dict.fromkeys(WAITING, "suspended"),
+    **dict.fromkeys(TERMINAL, "closed"),
+}
+"""The state of the session by the status of the job; of all other jobs it is active."""
+CHANGE: Final = """
+    UPDATE draftsman.job_states SET status = %s, version = version + 1,
+           run_count = run_count + (%s)::int WHERE number = %s"""
+
+
+@pytest.mark.slow(fast="test_a_job_that_ends_while_it_waits_closes_its_session")
+async def test_a_session_follows_its_job_through_each_transition(
+    live: LiveHarness, conn: Connection
+) -> None:
+    """The triggers are off: the transitions are those of the table, one after another."""
+    loop = live.bot(is_agent=True)
+    work = await live.running(text="Tidy up")
+    await loop.run_once()
+    assert live.sessions() == ["processing"]
+    await run(conn, "ALTER TABLE draftsman.job_states DISABLE TRIGGER USER")
+    status = Status.RUNNING
+    for before, after in TRANSITIONS:
+        begun = [Status.RUNNING] if status in TERMINAL else []
+        for status in (*begun, before, after):
+            await conn.execute(CHANGE, (status, status is Status.RUNNING, work.number))
+            await live.round(loop=loop)
+            if status is Status.RUNNING:
+                await live.round(loop=loop)
+            assert live.sessions()[-1] == SESSIONS.get(status, "active"), (before, after, status)
+    kept = [state for state, _ in groupby(live.sessions())]
+    assert live.sessions() == kept, "a state is set once"
+
+
+async def test_a_job_that_ends_while_it_waits_closes_its_session(
+    live: LiveHarness, conn: Connection
 ) -> None:
     loop = live.bot(is_agent=True)
     work = await live.running(text="Tidy up")
     await loop.run_once()
-    await live.line(work, "npm test")
-    await live.round(STATUS_INTERVAL, loop)
-    assert live.sessions() == ["processing"]
-    if ending == "question":
-        await live.rt.asking.ask(work.lease, QUESTION)
-    else:
-        outcome = Done({}) if ending == "done" else Snooze(3600)
-        await live.rt.settlement.outcome(work, outcome)
+    await live.rt.asking.ask(work.lease, QUESTION)
+    await live.round(loop=loop)
+    await live.round(STATUS_LIFE, loop)
+    calls = live.count(SESSION)
+    assert live.sessions() == ["processing", "suspended"]
+    other = await live.running(notify=(f"slack:{live.room}/{live.card()['ts']}",))
+    await live.round(loop=live.bot(is_agent=True))
+    await live.rt.job_control.cancel(work.number, live.make.owner)
+    await live.round(loop=loop)
+    assert "closed" in live.sessions(), "another bot process continues it"
+    assert live.count(SESSION) <= calls + 2
+    await live.rt.settlement.outcome(other, Done({}))
     await live.round(loop=loop)
     await live.round(loop=loop)
-    assert live.sessions() == ["processing", state]
+    assert live.sessions()[-1] == "closed"
+    assert await value(conn, "SELECT count(*) FROM draftsman.live_threads") == 0
 
 
 async def test_a_session_that_slack_refuses_stops_no_status(live: LiveHarness) -> None:

@@ -118,6 +118,14 @@ PAYLOADS: Final[dict[str, Any]] = {
         "item_user": "U0BOT",
         "event_ts": "1790000000.000400",
     }),
+    "stop": _event({
+        "type": "agent_session_stopped",
+        "user": ANNA,
+        "channel": "C1",
+        "thread_ts": "1790000000.000050",
+        "streaming_message_ts": ["1790000000.000100"],
+        "event_ts": "1790000000.000500",
+    }),
     "home": _event({
         "type": "app_home_opened",
         "user": ANNA,

@@ -113,6 +113,8 @@ EVENT_EXAMPLES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "cancel_requested": ("cli:anna", {"reason": "wrong branch"}),
     "job_paused": ("cli:anna", {"reason": "until the release"}),
     "job_unpaused": ("cli:anna", {}),
+    "job_dismissed": ("cli:anna", {"reason": "fixed upstream"}),
+    "job_undismissed": ("cli:anna", {}),
     "message_sent": ("slack:U1", {"message": 1, "text": "Use the v2 API"}),
     "message_delivered": (WORKER, {"messages": [1, 2]}),
     "action_refused": (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from draftsman.errors import UsageError
 from draftsman.jobs.requests.service.submissions import invocation
-from draftsman.repos.repo_catalog import Repo, repo_names_by_source
+from draftsman.repos.repo_catalog import Catalog, Repo
 from draftsman.repos.repo_url import parse, repo_name
 from tests.support.cases import cases
 
@@ -149,13 +149,13 @@ def test_every_repository_location_has_a_name(source: str) -> None:
 def test_a_known_repository_has_one_name_for_all_its_urls() -> None:
     folder = replace(Repo.at(parse("https://host/acme/app")), remote_url="/srv/app")
     sources = ["/srv/app", "https://host/acme/app.git", "git@HOST:Acme/App.git", "file:///srv/app/"]
-    assert set(repo_names_by_source([folder], sources).values()) == {("host", "acme", "app")}
+    assert set(Catalog([folder]).names_of(sources).values()) == {("host", "acme", "app")}
     others = {
         "/srv/other/app": (None, None, "app"),
         "https://host/group/sub/app": ("host", "group/sub", "app"),
         "ext::sh -c x": (None, None, ":sh -c x"),
     }
-    assert repo_names_by_source([folder], others) == others
+    assert Catalog([folder]).names_of(others) == others
 
 
 def test_the_headline_is_the_title_or_the_first_line() -> None:

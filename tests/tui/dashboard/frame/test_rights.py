@@ -46,6 +46,7 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.PAUSE: lambda rt, who: rt.job_control.pause(3, who, "r"),
     Verb.CANCEL: lambda rt, who: rt.job_control.cancel(3, who),
     Verb.RETRY: lambda rt, who: rt.job_control.retry(4, who),
+    Verb.DISMISS: lambda rt, who: rt.job_control.dismiss(4, who),
     Verb.EXTEND: lambda rt, who: rt.questions.extend(1, 1, 60, who),
     Verb.SWEEP: lambda rt, who: rt.sweeps.run_now("expire", who),
     Verb.RESTORE: lambda rt, who: rt.archives.restore(Path("/nowhere"), who),

@@ -1,4 +1,4 @@
-"""The `cancel`, `pause`, `resume`, `priority` and `tell` commands."""
+"""The `cancel`, `dismiss`, `undismiss`, `pause`, `resume`, `priority` and `tell` commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from draftsman.actions import jobs as actions
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.ids import job_name
-from draftsman.jobs.job import TERMINAL, Status
+from draftsman.jobs.job import FAILURES, TERMINAL, Status
+from draftsman.text import first_line
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.jobs.selection import confirm_selected, filter_options, filters_of
@@ -135,6 +136,91 @@ async def _matching(
         before = page.jobs[-1].number if len(page.jobs) == PAGE else page.scanned_to
         if before is None:
             return jobs[::-1]
+
+
+@command(
+    "dismiss",
+    section="Control of jobs",
+    examples=(
+        "draftsman dismiss D-142 --reason 'fixed upstream'",
+        "draftsman dismiss --status failed,dead_letter --type llm_generate --dry-run",
+        "draftsman dismiss --status dead_letter --since 7d --reason 'the API was down' --yes",
+    ),
+    does=(actions.dismiss,),
+)
+@params.jobs_argument()
+@filter_options("Dismiss", "created within")
+@click.option("--queue", type=params.TEXT, help="With --status: filter by queue.")
+@click.option("--tag", type=params.TEXT, multiple=True, help="With --status: filter by tag.")
+@click.option("--mine", is_flag=True, help="With --status: only jobs that you submitted.")
+@click.option("--reason", type=params.TEXT, help="Reason, which `show` and `why` show.")
+@params.yes_option
+async def dismiss(
+    app: App,
+    jobs: tuple[JobRef, ...],
+    dry_run: bool,
+    reason: str | None,
+    yes: bool,
+    **options: Any,
+) -> None:
+    """Take failures out of attention.
+
+    A failed job or a dead letter counts as a failure that needs a person until it is retried or
+    dismissed. Its status, its error and its events stay, and it can still be retried. To take a
+    dismissal back, use draftsman undismiss.
+
+    With --status, dismisses every matching failure that needs a person, after a confirmation. If
+    interrupted, run the same command again to continue. Exits with 1 if a job could not be
+    dismissed.
+    """
+    filters = filters_of(jobs, options, dry_run=dry_run)
+    if others := [value for value in filters["statuses"] if value not in FAILURES]:
+        failures = ", ".join(sorted(FAILURES))
+        raise UsageError(f"a job that is {others[0]} cannot be dismissed; choose: {failures}")
+    async with app.runtime(read_only=dry_run) as rt:
+        numbers, unknown = await numbers_of(app, rt, jobs)
+        if not jobs:
+            filters["tags"] = filters.pop("tag")
+            numbers = confirm_selected(
+                app,
+                actions.dismiss,
+                await _matching(rt, failures=True, **filters),
+                {
+                    "FINISHED": lambda job: times.ago(job.finished_at),
+                    "ERROR": lambda job: first_line(job.last_error or ""),
+                },
+                done="dismissed",
+                empty="no failures to dismiss; to list them: draftsman jobs --failures",
+                dry_run=dry_run,
+                yes=yes,
+            )
+            if not numbers:
+                return
+        await perform_each(
+            app,
+            rt,
+            actions.dismiss,
+            numbers,
+            name=job_name,
+            unknown=unknown,
+            as_list=not jobs,
+            reason=reason or "",
+        )
+
+
+@command(
+    "undismiss",
+    section="Control of jobs",
+    examples=("draftsman undismiss D-142",),
+    does=(actions.undismiss,),
+)
+@params.jobs_argument(required=True)
+async def undismiss(app: App, jobs: tuple[JobRef, ...]) -> None:
+    """Take the dismissal of failures back.
+
+    A failure counts again as one that needs a person, unless it was retried meanwhile.
+    """
+    await _perform(app, actions.undismiss, jobs)
 
 
 @command(

@@ -50,7 +50,7 @@ MAX_ERROR_LENGTH: Final = 120
     examples=(
         "draftsman jobs --status waiting",
         "draftsman jobs D-7 D-10..D-20",
-        "draftsman jobs --status failed,dead_letter --since 2h",
+        "draftsman jobs --failures --since 2h",
         "draftsman jobs --since 2026-11-01 --until 'yesterday 9:00'",
         "draftsman jobs --queued --queue nightly",
         "draftsman jobs --mine --tag team=pay --tag nightly --sort -finished",
@@ -74,6 +74,9 @@ MAX_ERROR_LENGTH: Final = 120
 @click.option("--source", type=params.TEXT, metavar="NAME", help="Filter by source, e.g. slack.")
 @click.option("--group", type=params.TEXT, help="Filter by group.")
 @click.option("--mine", is_flag=True, help="Only jobs that you submitted.")
+@click.option(
+    "--failures", is_flag=True, help="Only failures that were neither retried nor dismissed."
+)
 @click.option("--key", type=params.TEXT, help="Filter by idempotency key.")
 @click.option(
     "--tag",
@@ -240,8 +243,7 @@ def _next(job: JobSummary, questions: Sequence[Question], serving: list[ServingW
         case Status.CLAIMED:
             return "a worker to start it"
         case Status.FAILED | Status.DEAD_LETTER:
-            retried = "" if job.retried_as is None else f"retried as {job_name(job.retried_as)}: "
-            return f"{retried}{error}"
+            return ": ".join(filter(None, (job.closed_text, error)))
         case _:
             return "" if job.status in TERMINAL else "its current run"
 

@@ -165,8 +165,8 @@ def job_command(
     name: str,
     action: Action[int, ..., Any],
     *,
-    keys: str,
     on: AbstractSet[str],
+    keys: str = "",
     footer: bool = False,
 ) -> None:
     """Declare the command of an action on the selected jobs that it fits."""

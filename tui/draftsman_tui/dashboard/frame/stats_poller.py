@@ -42,6 +42,7 @@ class StatsPoller:
         self._changed = asyncio.Event()
         self._requested = asyncio.Event()
         self._jobs: dict[str, int] = {}
+        self._open_failures: dict[str, int] = {}
         self._jobs_at = -FULL_COUNT_INTERVAL
         self._activity: RecentActivity | None = None
         self.last: StatsUpdated | None = None
@@ -105,6 +106,7 @@ class StatsPoller:
         _, self._clock.skew = await read_model.health()
         if changed:
             self._jobs = await read_model.counts() or {}
+            self._open_failures = await read_model.open_failures()
             self._jobs_at = time.monotonic()
         if changed and self._activity is not None:
             newer = await read_model.activity(self._window_start, self._activity.end)
@@ -120,4 +122,5 @@ class StatsPoller:
             skew=self._clock.skew,
             activity=self._activity,
             unhandled=unhandled,
+            open_failures=self._open_failures,
         )

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 LIVE: Final = JOBS - {"dead"}
 job_command("cancel", jobs.cancel, keys="c", on=LIVE, footer=True)
+job_command("dismiss", jobs.dismiss, keys="X", on=JOBS)
+job_command("undismiss", jobs.undismiss, on=JOBS)
 job_command("pause-job", jobs.pause, keys="z", on=LIVE)
 job_command("resume-job", jobs.resume, keys="Z", on=LIVE)
 

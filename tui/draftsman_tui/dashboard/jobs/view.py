@@ -8,27 +8,25 @@ from typing import Any, ClassVar, Final
 
 from draftsman.entities import cells
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS
+from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.ids import job_name
 from draftsman.jobs.counts import WORDS, number_of
-from draftsman.jobs.job import TERMINAL, WAITING, Status
+from draftsman.jobs.job import FAILURES, TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobFilters, JobPage, JobSummary
-from draftsman.jobs.retries import ErrorClass
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import PERIOD, Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Query, Resource, Rows
 
-FAILED: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
 LABELS: Final = ("needs a person", "running", "waits", "failures", "closed")
 """The groups, in their order."""
-STATUSES: Final = (*(WORDS[word] for word in LABELS[:3]), FAILED, TERMINAL)
+STATUSES: Final = (*(WORDS[word] for word in LABELS[:3]), FAILURES, TERMINAL)
 """The statuses of each group; failed jobs that need no person are among the finished jobs."""
 
 
 def attention(row: JobSummary) -> str:
     """Return the group of a job by the attention that it needs."""
-    if row.status in FAILED:
-        is_open = row.retried_as is None and row.error_class != ErrorClass.DENIED
-        return LABELS[3 if is_open else 4]
+    if row.status in FAILURES:
+        return LABELS[3 if row.failure_open else 4]
     return next(
         label for label, statuses in zip(LABELS, STATUSES, strict=True) if row.status in statuses
     )
@@ -48,6 +46,7 @@ async def page(
     for nth in range(start, len(LABELS)):
         wanted = [status for status in Status if status in STATUSES[nth] and status in statuses]
         group_filters: JobFilters = {**filters, "statuses": wanted, "before": below}
+        group_filters["failures"] = STATUSES[nth] is FAILURES
         for _ in range(MAX_PAGES if wanted else 0):
             group_filters["limit"] = limit - len(jobs)
             read = await rt.read_model.page(**group_filters)
@@ -78,14 +77,19 @@ async def _newest(
 
 
 def _with_totals(
-    rows: Rows[JobSummary], counts: Mapping[str, int] | None, group: str
+    rows: Rows[JobSummary], counts: Mapping[str, int] | None, failures: int | None, group: str
 ) -> Rows[JobSummary]:
-    """Return a page with the numbers of all rows, from those by status."""
+    """Return a page with the numbers of all rows, from those by status and of open failures."""
     if counts is None:
         return rows
     totals: dict[str, int] = {}
     if group == "attention":
         totals = {word: number_of(word, counts) for word in LABELS[:3]}
+        finished = number_of("finished", counts)
+        if failures is not None:
+            totals |= {"failures": failures}
+        if failures is not None and finished < COUNT_LIMIT:
+            totals |= {"closed": finished - failures}
     elif group == "status":
         totals = {cells.job_status(Status(name)).text: count for name, count in counts.items()}
     return replace(rows, total=sum(counts.values()), group_totals=totals)
@@ -104,7 +108,7 @@ class JobsResource(Resource[JobSummary]):
     """All jobs."""
 
     number_key = "1"
-    help = "All jobs: those that need a person first, then those that run, wait, failed, finished."
+    help = "All jobs: those that need a person first, then running, waits, failures, closed."
     statuses = (*map(str, Status), PAUSED)
     fields = ("status", "repo", "by", "agent", "tag", "source", "group", "job", "age")
     has_jobs = True
@@ -145,7 +149,11 @@ class JobsResource(Resource[JobSummary]):
         rows = replace(rows, items=await rt.read_model.with_figures(rows.items))
         if is_mixed or not _is_read_by_query(job_filter):
             return rows
-        return _with_totals(rows, await rt.read_model.counts(**filters), query.group)
+        counts = await rt.read_model.counts(**filters)
+        failures = None
+        if query.group == self.default_group and job_filter.has_only():
+            failures = sum((await rt.read_model.open_failures()).values())
+        return _with_totals(rows, counts, failures, query.group)
 
     def key(self, row: JobSummary) -> str:
         return job_name(row.number)

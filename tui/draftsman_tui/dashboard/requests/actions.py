@@ -82,7 +82,7 @@ def form_completions(
     """Return completion values by field; `types` are the described ones."""
     notify_targets = ["log", "none", *(f"webhook:{name}" for name in sorted(settings.webhooks))]
     return {
-        "repo": [location.name for location in catalog.locations()],
+        "repo": [location.name for location in catalog.locations],
         "agent": settings.agent_names,
         "notify": notify_targets,
         "type": ["run_agent", *sorted({*settings.handlers, *(type.name for type in types)})],

@@ -20,7 +20,7 @@ from draftsman.formats.invisible import one_line
 from draftsman.formats.sparklines import sparkline
 from draftsman.jobs.counts import WORDS, number_of
 from draftsman.jobs.details.stats import RecentActivity
-from draftsman.jobs.status_display import STATUSES
+from draftsman.jobs.status_display import STATUSES, Meaning
 from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.widgets import row_renderer
@@ -29,11 +29,12 @@ SKEW: Final = 2.0
 """Seconds of clock skew that are reported."""
 WIDTHS: Final = (30, 15, 10, 6, 5)
 """Numbers of sparkline bars, of which the largest that fits is used."""
+FAILURES: Final = "failures"
 _SHOWN: Final = (
     *("queued", "claimed", "resumed", "scheduled", "retrying", "running", "waiting"),
-    *("failed", "dead letter", "completed", "canceled", "expired"),
+    *(FAILURES, "completed", "canceled", "expired"),
 )
-"""Words of `WORDS`, in their order."""
+"""Words of `WORDS`, and the open failures, in their order."""
 _ALWAYS: Final = ("queued", "running", "waiting")
 _LESS_IMPORTANT: Final = (
     "expired",
@@ -45,7 +46,6 @@ _LESS_IMPORTANT: Final = (
     "claimed",
     "resumed",
     "queued",
-    "dead letter",
 )
 """Counts that a narrow screen leaves out, in this order."""
 WIDE: Final = 100
@@ -159,10 +159,13 @@ def _counts(
 ) -> Iterator[Text]:
     """Yield the number of jobs by status, finished jobs last."""
     for word in _SHOWN:
-        count = number_of(word, stats.jobs)
+        count = (
+            sum(stats.open_failures.values()) if word == FAILURES else number_of(word, stats.jobs)
+        )
         if word in hidden or not (count or word in _ALWAYS):
             continue
-        role = ROLES[STATUSES[min(WORDS[word])].meaning]
+        meaning = Meaning.FAILURE if word == FAILURES else STATUSES[min(WORDS[word])].meaning
+        role = ROLES[meaning]
         style = styles.get(role, Style()) + Style(bold=True)
         number = count_text(count)
         yield Text(f"{word} ").append(number, style if count else styles.get("dim", ""))

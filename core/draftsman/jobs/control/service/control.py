@@ -11,8 +11,9 @@ from draftsman.deliveries.store import deliveries
 from draftsman.errors import CommandHint, LostRace, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, new_id, unknown_job
 from draftsman.jobs.control import store
-from draftsman.jobs.fits import CANCELABLE, PAUSABLE, RETRYABLE
+from draftsman.jobs.fits import CANCELABLE, DISMISSABLE, PAUSABLE, RETRYABLE
 from draftsman.jobs.job import Status
+from draftsman.jobs.job_summary import Dismissal
 from draftsman.jobs.requests.invocation import SubmitResult
 from draftsman.jobs.requests.service.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.jobs.requests.store import attachments
@@ -77,6 +78,19 @@ class PauseResult:
 
     number: int
     status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class DismissResult:
+    """The result of a dismissal or its end: `dismissal` is None when it was taken back.
+
+    `changed` is False if the failure had been dismissed before, by whom and why as stored.
+    """
+
+    number: int
+    status: Status
+    dismissal: Dismissal | None
+    changed: bool = True
 
 
 class JobControl:
@@ -235,7 +249,7 @@ class JobControl:
             if locked is None:
                 raise unknown_job(job)
             self._policy.check(actor, Verb.PAUSE, invoker=locked.invoker_id)
-            if event is not None and await store.has_pause_event(conn, job, event):
+            if event is not None and await store.has_control_event(conn, job, event):
                 return PauseResult(job, locked.status)
             if not await change(conn, locked, actor):
                 raise Refused(
@@ -244,6 +258,59 @@ class JobControl:
             return PauseResult(job, locked.status)
 
         return await self._db.run_transaction(work)
+
+    async def dismiss(
+        self, job: int, actor: Actor, reason: str | None = None, *, event: str | None = None
+    ) -> DismissResult:
+        """Take an open failure out of attention; a dismissed failure stays as it is.
+
+        An `event` of a channel dismisses a job once, also if it arrives again. Raises NotFound,
+        NotPermitted, and Refused for a job that did not fail, was denied or was retried.
+        """
+        reason = (clean(reason).strip()[:REASON_LIMIT] if reason else None) or None
+
+        async def work(conn: Connection) -> DismissResult:
+            locked, by = await self._lock_dismissable(conn, job, actor)
+            repeated = event is not None and await store.has_control_event(conn, job, event)
+            changed = not repeated and await store.dismiss(conn, job, by.name, reason, event)
+            dismissal = await store.dismissal(conn, job)
+            if dismissal is None and not repeated:
+                raise await self._not_dismissable(conn, job)
+            return DismissResult(job, locked.status, dismissal, changed)
+
+        return await self._db.run_transaction(work)
+
+    async def undismiss(self, job: int, actor: Actor, *, event: str | None = None) -> DismissResult:
+        """Take a dismissal back, so that the failure counts again unless it was retried.
+
+        Raises as `dismiss` does, and Refused for a failure that is not dismissed.
+        """
+
+        async def work(conn: Connection) -> DismissResult:
+            locked, by = await self._lock_dismissable(conn, job, actor)
+            if event is not None and await store.has_control_event(conn, job, event):
+                return DismissResult(job, locked.status, await store.dismissal(conn, job), False)
+            if not await store.undismiss(conn, job, by.name, event):
+                raise Refused("is not dismissed", subject=job_name(job))
+            return DismissResult(job, locked.status, None)
+
+        return await self._db.run_transaction(work)
+
+    async def _lock_dismissable(
+        self, conn: Connection, job: int, actor: Actor
+    ) -> tuple[LockedJob, Actor]:
+        actor = self._policy.resolve(actor)
+        locked = await jobs.lock_to_cancel(conn, job)
+        if locked is None:
+            raise unknown_job(job)
+        self._policy.check(actor, Verb.DISMISS, invoker=locked.invoker_id)
+        DISMISSABLE.check(job_name(job), locked.status)
+        return locked, actor
+
+    async def _not_dismissable(self, conn: Connection, job: int) -> Refused:
+        retry = (await store.retries(conn, [job])).get(job)
+        why = "was denied by a person" if retry is None else f"was retried as {job_name(retry)}"
+        return Refused(f"{why}; nothing to dismiss", subject=job_name(job))
 
     async def refuse(self, job: int, action: str, event: str, actor: Actor, reason: str) -> None:
         """Record a denied attempt to `cancel` or `retry` a job.

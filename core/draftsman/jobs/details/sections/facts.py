@@ -10,14 +10,14 @@ from draftsman.formats.times import in_zone
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
-from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Job, Status
+from draftsman.jobs.job import AGENT_TYPE, FAILURES, TERMINAL, Job, Status
 from draftsman.jobs.requests.uncommitted_changes import FIELD as CHANGES
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning
 from draftsman.text import is_link
 from draftsman.value_format import network_text, sum_usage, usage_lines
 
-FAILING: Final = frozenset({Status.RETRYING, Status.FAILED, Status.DEAD_LETTER})
+FAILING: Final = FAILURES | {Status.RETRYING}
 """Statuses caused by the last error; in any other status the error is from an earlier attempt."""
 
 
@@ -80,6 +80,8 @@ def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
         yield _fact("error", error, Meaning.FAILURE)
     elif job.last_error:
         yield _fact("earlier", f"previous attempt: {error}", Meaning.NEUTRAL)
+    if why.dismissal is not None:
+        yield _fact("dismissed", why.dismissal)
     if why.reason == "no_program":
         yield _fact("next", why.next_step)
     if job.finished_at:

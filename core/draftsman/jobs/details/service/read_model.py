@@ -24,7 +24,7 @@ from draftsman.jobs.details.service.waiting import wait_reason
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.event_kinds import COMMON_KINDS
-from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
+from draftsman.jobs.job import FAILURES, TERMINAL, WAITING, Job, Status
 from draftsman.jobs.job_summary import (
     JobFilters,
     JobPage,
@@ -321,6 +321,7 @@ class ReadModel:
             asked = await questions.counts(conn, viewer, COUNT_LIMIT)
             pauses = await store.pauses(conn)
             answers, seconds = await store.answer_times(conn)
+            failures = await store.failure_counts(conn, COUNT_LIMIT)
             live = [
                 worker
                 for worker in await workers.all_workers(conn)
@@ -338,7 +339,16 @@ class ReadModel:
             answers_last_day=answers,
             answer_seconds=seconds,
             pauses=pauses,
+            open_failures=_by_failure(failures),
         )
+
+    async def open_failures(self) -> dict[str, int]:
+        """Return the number of failures by status that are neither retried nor dismissed.
+
+        At most 10,000 are counted.
+        """
+        async with self._db.connection() as conn:
+            return _by_failure(await store.failure_counts(conn, COUNT_LIMIT))
 
     async def activity(
         self, since: datetime, after: store.EventCursor | None = None
@@ -405,6 +415,10 @@ class ReadModel:
                 if finished:
                     return
                 await asyncio.sleep(FOLLOW_INTERVAL)
+
+
+def _by_failure(counts: dict[str, int]) -> dict[str, int]:
+    return {str(status): counts.get(status, 0) for status in FAILURES}
 
 
 @dataclass(frozen=True, slots=True)

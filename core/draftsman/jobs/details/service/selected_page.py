@@ -1,4 +1,4 @@
-"""Pages of jobs that an index selects: by key, by group, by number, or paused jobs."""
+"""Pages of jobs that an index selects: by key, group, number, paused, or open failures."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from draftsman.database.database import Connection
 from draftsman.errors import CommandHint, NotFound
 from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import FAILURES
 from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.workflows import store as workflows
 
 _PAGE = 1000
-_RETRIED = (Status.FAILED, Status.DEAD_LETTER)
-"""Statuses of jobs whose retry a list shows."""
 
 
 async def with_retries(conn: Connection, jobs: list[JobSummary]) -> list[JobSummary]:
     """Return the jobs with the retries of those that failed or are dead letters."""
-    ended = [job.number for job in jobs if job.status in _RETRIED]
+    ended = [job.number for job in jobs if job.status in FAILURES]
     retries = await control.retries(conn, ended) if ended else {}
     return [
         replace(job, retried_as=retries[job.number]) if job.number in retries else job
@@ -31,7 +29,8 @@ async def with_retries(conn: Connection, jobs: list[JobSummary]) -> list[JobSumm
 def is_selected(filters: JobFilters) -> bool:
     """Return whether a filter is one of an index that selects jobs."""
     names = filters.get("key"), filters.get("group"), filters.get("numbers")
-    return any(value is not None for value in names) or filters.get("paused", False)
+    flags = filters.get("paused"), filters.get("failures")
+    return any(flags) or any(value is not None for value in names)
 
 
 async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) -> list[JobSummary]:
@@ -53,18 +52,26 @@ async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) ->
         raise NotFound(f"there is no group {group!r}", hint=CommandHint("groups"))
     jobs: list[JobSummary] = []
     only_paused = filters.get("paused", False)
+    only_failures = filters.get("failures", False)
     while len(jobs) < limit:
         if group is not None:
             numbers = await workflows.numbers(conn, group, before, _PAGE)
         elif keyed is not None:
             numbers = sorted(keyed, reverse=True)
+        elif only_failures:
+            numbers = await control.open_failures(conn, before, _PAGE)
         else:
             numbers = await control.paused(conn, before, _PAGE)
         for number in numbers:
             if (keyed is None or number in keyed) and len(jobs) < limit:
                 bounds = {"lowest": number, "before": number + 1}
                 selected = await store.page(conn, params | bounds)
-                jobs += [job for job in selected if job.job_paused or not only_paused]
+                jobs += [
+                    job
+                    for job in selected
+                    if (job.job_paused or not only_paused)
+                    and (job.failure_open or not only_failures)
+                ]
         if (group is None and keyed is not None) or len(numbers) < _PAGE:
             break
         before = numbers[-1]

@@ -264,12 +264,11 @@ class RequestChecks:
         }
         if not issues:
             return
-        from draftsman.forges.project import source_of
+        from draftsman.forges.project import registered_source
 
-        sources = [repo.remote_url for repo in (await self._repos.catalog()).repos]
         for text, issue in issues.items():
             table = self._settings.forges.get(issue.forge)
-            if table is None or source_of(table.url, issue.path, sources) is not None:
+            if table is None or await registered_source(self._repos, table.url, issue.path):
                 continue
             problem = f"{issue.path} is not a registered repository of [forges.{issue.forge}]"
             raise RejectedField(
@@ -345,7 +344,8 @@ class RequestChecks:
 
     async def _require_repos(self) -> None:
         """Reject an agent's request without a repository if none is known."""
-        if not (await self._repos.catalog()).repos:
+        catalog = await self._repos.catalog()
+        if not catalog.repos and not (await self._repos.catalog(age=0)).repos:
             raise RejectedField(
                 "no repositories yet; use a path or URL", field="repo", rule="no_repos"
             )

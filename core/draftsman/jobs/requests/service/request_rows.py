@@ -13,7 +13,7 @@ from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.jobs.requests.invocation import PARAMETERS, PAYLOAD_VERSION, Invocation, plain_digest
 from draftsman.jobs.runs.job_limits import TOOL_TYPE, JobLimits, check_override_names
 from draftsman.people.actor import Actor
-from draftsman.repos.repo_catalog import NO_REPO, RepoName, repo_columns, repo_names_by_source
+from draftsman.repos.repo_catalog import EMPTY, NO_REPO, RepoName, repo_columns
 from draftsman.text import canonical
 
 
@@ -107,7 +107,7 @@ def _repo_name(item: Invocation, repo_names: Mapping[str, RepoName] | None) -> R
     if item.repo is None:
         return NO_REPO
     if repo_names is None:
-        repo_names = repo_names_by_source((), [item.repo])
+        repo_names = EMPTY.names_of([item.repo])
     return repo_names[item.repo]
 
 

@@ -52,7 +52,7 @@ from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.repos import store as repos
-from draftsman.repos.repo_catalog import Repo, RepoName, repo_names_by_source
+from draftsman.repos.repo_catalog import Catalog, Repo, RepoName
 from draftsman.repos.repo_url import is_folder
 from draftsman.repos.repo_url import parse as parse_repo
 
@@ -60,8 +60,6 @@ LOCAL_SOURCES = frozenset(Source)
 """Sources whose requests may name a folder of the worker's machine; those of channels may not."""
 SUBMIT_ATTEMPTS = 5
 """Maximum attempts to read rows that a concurrent duplicate is committing."""
-MAX_REPOS = 5000
-"""Maximum number of repositories read."""
 WARNINGS_AGE: Final = 1.0
 """Seconds for which the warnings about types are kept."""
 _NOTIFICATION_TYPE = "send_notification"
@@ -126,9 +124,14 @@ class Submissions:
         links: Links,
         published: PublishedTypes,
         schemas: SchemaChecker,
+        catalog: Callable[[], Awaitable[Catalog]],
         type_warnings: Callable[[Collection[str]], Awaitable[dict[str, str]]],
     ) -> None:
-        """`type_warnings` returns the warnings about types that no worker handles."""
+        """`catalog` returns the registered repositories.
+
+        `type_warnings` returns the warnings about types that no worker handles.
+        """
+        self._catalog = catalog
         self._type_warnings = type_warnings
         self._known_warnings: dict[str, str | None] = {}
         self._known_until = 0.0
@@ -216,13 +219,24 @@ class Submissions:
         sources = {source for request in batch if (source := request.invocation.repo)}
         repo_names: dict[str, RepoName] = {}
         if sources:
-            async with self._connection(connection) as conn:
-                registered = await repos.all_repos(conn, MAX_REPOS)
-            repo_names = repo_names_by_source(registered, sources)
+            repo_names = await self._repo_names(sources, connection)
         requests = [(request.invocation, request.account) for request in batch]
         columns = rows(requests, self._limits, repo_names)
         for request, values in zip(batch, columns, strict=True):
             request.columns = values
+
+    async def _repo_names(
+        self, sources: Collection[str], connection: CallersConnection | None
+    ) -> dict[str, RepoName]:
+        """Return the name of each source; a caller's transaction sees the repositories it added."""
+        if connection is None:
+            return (await self._catalog()).names_of(sources)
+        addresses = []
+        for source in sources:
+            with suppress(UsageError):  # a source that only git understands
+                addresses.append(Repo.at(parse_repo(source)))
+        async with self._connection(connection) as conn:
+            return Catalog(await repos.repos_at(conn, addresses)).names_of(sources)
 
     async def _check_output_schemas(self, batch: Sequence[NewRequest]) -> None:
         """Raise UsageError for an output schema that is invalid or cannot be checked."""
@@ -418,8 +432,8 @@ async def _is_registered(conn: Connection, folder: str) -> bool:
         repo = Repo.at(parse_repo(folder))
     except UsageError:
         return False
-    registered = await repos.find_conflict(conn, repo)
-    return registered is not None and registered.remote_url == repo.remote_url
+    registered = await repos.repos_at(conn, [repo])
+    return any(known.remote_url == repo.remote_url for known in registered)
 
 
 def _set_files(batch: Sequence[NewRequest]) -> None:
