@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from draftsman.formats import truncation
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.truncation import utf16_length
 
 _FENCE: Final = re.compile("`{3,}")
@@ -15,7 +15,7 @@ _FENCE: Final = re.compile("`{3,}")
 
 def truncate(text: str, max_length: int) -> str:
     """Return visible text within a length in UTF-16 code units, which Slack and Trello count."""
-    return truncation.truncate(replace_invisible(text), max_length, utf16_length)
+    return truncation.truncate(escape_invisible(text), max_length, utf16_length)
 
 
 def join_within(units: Iterable[str], max_length: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from draftsman.errors import UsageError
-from draftsman.formats.invisible import REPLACEMENT
+from draftsman.formats.received_json import REPLACEMENT
 from draftsman.formats.truncation import truncate
 
 LARGEST = 10**30

@@ -32,7 +32,7 @@ from draftsman.deliveries.documents.document import (
 from draftsman.deliveries.documents.html import MAIL_STYLES, HtmlMedium, print_html
 from draftsman.deliveries.documents.json import message_json
 from draftsman.deliveries.documents.plain import render_plain
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible
 from draftsman.people.policy import Person
 from draftsman_bots.forges.deliveries.render import render as render_comment
 from draftsman_bots.slack.deliveries.render import render as render_blocks
@@ -179,14 +179,14 @@ def test_html_has_no_other_elements_than_those_of_the_printer(
     page = replace(PAGE, styles=MAIL_STYLES) if is_mail else PAGE
     elements = Elements(print_html(build_document(message), page))
     assert elements.tags <= {
-        "p", "blockquote", "pre", "ol", "li", "strong", "code", "time", "br", "a",
+        "p", "blockquote", "pre", "ol", "ul", "li", "strong", "code", "time", "br", "a",
         "table", "thead", "tbody", "tr", "th", "td",
     }  # fmt: skip
     names = {name for name, _ in elements.attributes}
     assert names <= {"class", "href", "rel", "datetime", "title", *(["style"] if is_mail else ())}
     urls = [value or "" for name, value in elements.attributes if name == "href"]
     assert all(url.startswith(("https://", "http://")) for url in urls)
-    assert replace_invisible(elements.shown) == elements.shown
+    assert escape_invisible(elements.shown) == elements.shown
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -196,7 +196,7 @@ def test_html_of_a_whole_message_shows_each_of_its_texts(message: Message) -> No
     elements = Elements(print_html(document, PAGE))
     shown = "".join(elements.shown.split())
     for text in _texts(document):
-        assert "".join(replace_invisible(text).split()) in shown
+        assert "".join(escape_invisible(text).split()) in shown
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))

@@ -10,8 +10,8 @@ from pathlib import Path
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.database.database import Connection
 from draftsman.people.actor import Actor
+from draftsman.repos.profile_detection import detect_profile
 from draftsman.repos.repo_catalog import Repo, RepoLocation
-from draftsman.repos.repo_profile import detect_profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman_bots.trello.records.board import BoardConfig, LabelRule

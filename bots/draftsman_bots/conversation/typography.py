@@ -11,12 +11,13 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
+from draftsman.formats.invisible import FORMAT
+
 LONG_DASHES: Final = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 DASHES: Final = f"-{LONG_DASHES}"
 _SLASHES: Final = "\u2044\u2215"
-_INVISIBLE: Final = "\xad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0f\ufeff"
 _SPACES: Final = " \t\n\r\f\v\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_BLANK: Final = f"[{_SPACES}{_INVISIBLE}]+"
+_BLANK: Final = f"[{_SPACES}{FORMAT}\ufe0f]+"
 _ENDS: Final = re.compile(rf"\A{_BLANK}|{_BLANK}\Z")
 _PLAIN: Final = {
     **dict.fromkeys(map(ord, LONG_DASHES), "-"),

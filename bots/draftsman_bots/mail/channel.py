@@ -23,7 +23,7 @@ from draftsman.deliveries.documents.document import Step
 from draftsman.deliveries.documents.html import MAIL_STYLES, HtmlMedium, print_html
 from draftsman.deliveries.documents.plain import command_of, render_plain, to_answer
 from draftsman.errors import Failure
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible
 from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.people.actor import Actor
 from draftsman.text import first_line
@@ -130,7 +130,7 @@ class MailChannel(Channel):
         medium = HtmlMedium("attached to this mail", step, styles=MAIL_STYLES)
         mail.add_alternative(print_html(build_document(message), medium), subtype="html")
         if file is not None:
-            name = first_line(replace_invisible(file.name))
+            name = first_line(escape_invisible(file.name))
             mail.add_attachment(file.data, "application", "octet-stream", filename=name)
         return mail
 
@@ -139,12 +139,12 @@ class MailChannel(Channel):
         mail = EmailMessage(SMTP)
         mail["From"] = f"draftsman <{self._settings.address}>"
         mail["To"] = to
-        mail["Subject"] = first_line(replace_invisible(subject))
+        mail["Subject"] = first_line(escape_invisible(subject))
         mail["Date"] = at
         mail["Message-ID"] = self._id(name)
         mail["Auto-Submitted"] = "auto-generated"
         mail["X-Auto-Response-Suppress"] = "All"
-        mail.set_content(replace_invisible(text))
+        mail.set_content(escape_invisible(text))
         return mail
 
     def _id(self, name: str) -> str:

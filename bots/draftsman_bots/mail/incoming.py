@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup, Tag
 from mailparser_reply import EmailMessage
 
 from draftsman.formats.hidden_text import HIDING
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import line_ends
 from draftsman.text import first_line
 
 MAX_TEXT: Final = 20_000
@@ -114,7 +114,7 @@ def read_text(raw: bytes) -> str:
         body = content.decode("utf-8", "replace")
     if part.get_content_subtype() == "html":
         body = _text_of_html(body)
-    reply = _reply(replace_invisible(body)[:MAX_TEXT].strip())
+    reply = _reply(line_ends(body)[:MAX_TEXT].strip())
     return "\n".join(line for line in reply.split("\n") if not line.startswith(">")).strip()
 
 
@@ -149,4 +149,4 @@ def _is_hidden(tag: Tag) -> bool:
 def _decoded(subject: str) -> str:
     with contextlib.suppress(ValueError, LookupError):  # an unknown charset
         subject = str(make_header(decode_header(subject)))
-    return first_line(replace_invisible(subject), 300)
+    return first_line(subject, 300)

@@ -25,6 +25,7 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.documents.plain import how_to_answer
 from draftsman.deliveries.question_text import closed_text
 from draftsman.errors import Failure
+from draftsman.formats.invisible import escape_invisible, one_line
 from draftsman.formats.truncation import truncate
 from draftsman.outbound import secret_values
 from draftsman.outbound.timeouts import Timeouts
@@ -136,7 +137,9 @@ def _pagerduty(message: Message, question: Question, action: str, key: str) -> d
     if action != "trigger":
         return event
     subject = message.subject
-    details = {"job": subject.name, "title": subject.title, "question": question.text}
+    title = one_line(subject.title)
+    text = escape_invisible(question.text)
+    details = {"job": subject.name, "title": title, "question": text}
     details |= {"repository": subject.repo} if subject.repo else {}
     details |= {"requester": subject.invoker}
     details |= {"answer": how_to_answer(question)}
@@ -149,7 +152,7 @@ def _pagerduty(message: Message, question: Question, action: str, key: str) -> d
         "class": str(question.kind),
         "custom_details": details,
     }
-    links = [{"href": subject.url, "text": subject.title}] if subject.url else []
+    links = [{"href": subject.url, "text": title}] if subject.url else []
     return event | {"payload": payload, "client": "draftsman", "links": links}
 
 
@@ -163,12 +166,12 @@ def _grafana(message: Message, question: Question, action: str) -> dict[str, Any
         "alert_uid": dedup_key(message),
         "title": _summary(message, question),
         "state": _STATES[action],
-        "message": text,
+        "message": escape_invisible(text),
     }
     url = message.subject.url
     return document | ({"link_to_upstream_details": url} if url else {})
 
 
 def _summary(message: Message, question: Question) -> str:
-    text = f"{question.name} {message.subject.title}: {' '.join(question.text.split())}"
-    return truncate(text, MAX_SUMMARY)
+    text = f"{question.name} {message.subject.title}: {question.text}"
+    return truncate(one_line(text), MAX_SUMMARY)

@@ -18,7 +18,7 @@ from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.entities.jobs import JOBS
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman.formats.amounts import count_text
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible, line_ends
 from draftsman.ids import job_number
 from draftsman.jobs.counts import WORDS
 from draftsman.jobs.details.sections.facts import status
@@ -78,8 +78,8 @@ def entry_text(entry: Any) -> tuple[str, str]:
 
 
 def visible(text: str) -> str:
-    """Return a text without sequences of terminals; other control characters are replaced."""
-    return replace_invisible(_ESCAPE.sub("", text))
+    """Return visible text without sequences of terminals; a line that was rewritten is another."""
+    return escape_invisible(line_ends(_ESCAPE.sub("", text)).replace("\r", "\n"))
 
 
 def encode_cursor(cursor: LogCursor) -> str:

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from draftsman.agent_runs.changes.shown_diff import ShownDiff
 from draftsman.deliveries.documents.html import time_html
 from draftsman.formats import times
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.truncation import truncate
 from draftsman.questions.question import MEANINGS
 from draftsman.text import humanize
@@ -45,10 +45,10 @@ def time_markup(moment: datetime) -> Markup:
     return Markup(time_html(moment, text))  # noqa: S704 - of an escaped text
 
 
-def _visible(value: Any) -> Any:
-    """Replace characters that hide or reorder other text."""
+def visible_value(value: Any) -> Any:
+    """Return a text with its invisible characters escaped."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return replace_invisible(value)
+        return escape_invisible(value)
     return "" if value is None else value
 
 
@@ -68,7 +68,7 @@ def unfolded(diff: ShownDiff) -> set[str]:
         if file.size <= min(MAX_UNFOLDED, room) or (
             len(diff.files) == 1 and file.size <= MAX_ALONE
         ):
-            paths.add(file.path)
+            paths.add(file.file.path)
             room -= file.size
     return paths
 
@@ -86,7 +86,7 @@ def _environment() -> Environment:
             loader=PackageLoader("draftsman_bots.web"),
             autoescape=True,
             undefined=StrictUndefined,
-            finalize=_visible,
+            finalize=visible_value,
             trim_blocks=True,
             lstrip_blocks=True,
         )

@@ -255,7 +255,9 @@ async def _question_page(
 def _named(diff: ShownDiff, comments: Sequence[str]) -> set[str]:
     """Return the paths of the files that comments name."""
     return {
-        file.path for file in diff.files if any(text.startswith(file.path) for text in comments)
+        shown.file.path
+        for shown in diff.files
+        if any(text.startswith(shown.file.path) for text in comments)
     }
 
 

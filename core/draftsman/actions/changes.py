@@ -16,7 +16,7 @@ from draftsman.actions.action import (
     Subject,
     action,
 )
-from draftsman.agent_runs.changes.diff import changed_files
+from draftsman.agent_runs.changes.diff_reader import changed_files
 from draftsman.agent_runs.changes.user_repository import (
     PublishedWork,
     UserRepository,

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from draftsman.agents.agent_client import AgentClient
+from draftsman.formats.invisible import escape_invisible
 
 PREFIX: Final = "permission:"
 ONCE: Final = "allow once"
@@ -285,17 +285,15 @@ def _diff(item: Mapping[str, Any]) -> str:
         return f"--- a/{path}\n+++ b/{path}\n{_visible(patch.rstrip())}"
     import difflib
 
-    lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
-    )
+    lines = difflib.unified_diff(_lines(old), _lines(new), f"a/{path}", f"b/{path}", lineterm="")
     return "\n".join(map(_visible, lines))
+
+
+def _lines(text: str) -> list[str]:
+    r"""Return the lines of a file, which only `\n` ends."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _visible(text: str) -> str:
     """Return the text with invisible characters escaped: a person decides on the visible text."""
-    return "".join(
-        char
-        if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-        else f"\\u{{{ord(char):x}}}"
-        for char in text
-    )
+    return escape_invisible(text, strict=True)

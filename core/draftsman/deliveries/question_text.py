@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Final
 
 from draftsman.agent_runs.changes.diff import is_diff
-from draftsman.agent_runs.changes.shown_diff import visible_lines
+from draftsman.agent_runs.changes.shown_code import visible_lines
 from draftsman.deliveries.documents.document import Text, Time
 from draftsman.errors import CommandHint
 from draftsman.ids import job_name

@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import line_ends
 from draftsman.formats.received_json import replace_surrogates
 from draftsman.formats.truncation import truncate
 from draftsman.log import redact
+from draftsman.text import clean
 
 MAX_TEXT: Final = 8000
 """Maximum characters of a text that is kept; a message to an agent has 10,000."""
@@ -163,13 +164,13 @@ def is_resolved(event: ForgeEvent) -> bool:
 
 def plain(text: object, limit: int = MAX_TEXT) -> str:
     """Return a text of the forge with at most `limit` characters, without secrets."""
-    value = str(text or "")
-    return truncate(replace_invisible(redact(value[: limit * 2])).strip(), limit)
+    value = str(clean(str(text or "")[: limit * 2]))
+    return truncate(line_ends(redact(value)).strip(), limit)
 
 
 def version(text: object) -> str:
     """Return a digest of a text: an edited comment is a new event, a redelivered comment is not."""
-    value = replace_surrogates(str(text or "")).replace("\r\n", "\n").strip()
+    value = line_ends(replace_surrogates(str(text or ""))).strip()
     return hashlib.sha256(value.encode()).hexdigest()[:16]
 
 

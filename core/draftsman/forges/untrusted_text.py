@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.truncation import truncate
 from draftsman.log import redact
 
@@ -97,5 +97,5 @@ def block(text: str, limit: int) -> str:
 
 
 def _plain(text: str, limit: int) -> str:
-    """Return the beginning of a text without secrets and invisible characters."""
-    return replace_invisible(redact(text[: limit + MARGIN]))
+    """Return the beginning of a visible text without secrets."""
+    return escape_invisible(redact(text[: limit + MARGIN]))

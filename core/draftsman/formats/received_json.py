@@ -9,7 +9,7 @@ from typing import Any, Final
 MAX_DEPTH: Final = 100
 """Levels of an object; what reads it may recur."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_REPLACEMENT: Final = "\ufffd"
+REPLACEMENT: Final = "\ufffd"
 
 
 def read_object(raw: str | bytes, *, strict: bool = False) -> dict[str, Any] | None:
@@ -49,7 +49,7 @@ def _repair(container: Any) -> list[Any]:
 
 def replace_surrogates(text: str) -> str:
     """Return the text with a replacement for each half of a character."""
-    return _SURROGATE.sub(_REPLACEMENT, text)
+    return _SURROGATE.sub(REPLACEMENT, text)
 
 
 def _reject_constant(name: str) -> Any:

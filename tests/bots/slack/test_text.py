@@ -7,7 +7,7 @@ import html
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.truncation import graphemes, utf16_length
 from draftsman_bots.slack.deliveries.mrkdwn import (
     MAX_TEXT,
@@ -28,7 +28,7 @@ ANY = st.text(st.characters(), max_size=400) | st.text("&<>`\u0301\u200d👩🇦
 
 @given(ANY)
 def test_unescaping_reverses_escaping(text: str) -> None:
-    assert unescape(escape(text)) == replace_invisible(text)
+    assert unescape(escape(text)) == escape_invisible(text)
     assert not {"<", ">"} & set(escape(text))
 
 
@@ -43,9 +43,9 @@ def test_text_is_unescaped_and_escaped_once() -> None:
 def test_truncated_text_fits_and_ends_between_graphemes(text: str, max_length: int) -> None:
     result = truncate(text, max_length)
     assert utf16_length(result) <= max_length
-    if utf16_length("".join(graphemes(replace_invisible(text)))) > max_length:
+    if utf16_length("".join(graphemes(escape_invisible(text)))) > max_length:
         assert result.endswith("…")
-    assert "".join(graphemes(replace_invisible(text))).startswith(result.removesuffix("…"))
+    assert "".join(graphemes(escape_invisible(text))).startswith(result.removesuffix("…"))
 
 
 def test_emoji_sequence_is_not_split() -> None:
@@ -63,7 +63,7 @@ def test_escape_sequence_is_not_split(text: str, max_length: int) -> None:
 def test_chunks_contain_the_whole_text(text: str, max_length: int) -> None:
     result = list(escape_chunks(text, max_length))
     assert all(utf16_length(item) <= max_length for item in result)
-    assert "".join(result) == escape("".join(graphemes(replace_invisible(text))))
+    assert "".join(result) == escape("".join(graphemes(escape_invisible(text))))
 
 
 @given(ANY, st.integers(40, 300))

@@ -205,7 +205,7 @@ def test_positions_are_text() -> None:
 
 
 def test_control_sequences_are_removed() -> None:
-    assert visible("a\x1b]8;;http://x\x07b\x1b[2Kc\rd\x00") == "abc\nd\ufffd"
+    assert visible("a\x1b]8;;http://x\x07b\x1b[2Kc\rd\x00") == "abc\nd\\u{0}"
     assert log_lines([]) == []
 
 

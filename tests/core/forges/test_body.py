@@ -269,7 +269,7 @@ def test_text_has_no_effect_after_markdown() -> None:
 def test_code_and_quotations_cannot_be_left() -> None:
     assert block("```a`b", 50) == "```a`b"  # code in a line, and no code block
     assert block("```a`b\n```\nx", 50) == "```a`b\n```\nx\n```"
-    assert block("a\u2028```", 50) == "a\ufffd```"
+    assert block("a\u2028```", 50) == "a\\u{2028}```"
     assert code("a `b` ``c`` \n d", 50) == "```a `b` ``c`` d```"
     assert code("`x`", 50) == "`` `x` ``"
     assert quote("a\n\n```\n/b", 50) == "> a\n>\n> ```\n> /\u200bb"

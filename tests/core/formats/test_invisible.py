@@ -10,7 +10,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.formats.invisible import REPLACEMENT, escape_invisible, replace_invisible
+from draftsman.formats.invisible import escape_invisible, remove_invisible
 from tests.support.cases import cases
 
 HIDDEN: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"}
@@ -27,7 +27,7 @@ def is_invisible(char: str) -> bool:
 
 @given(ANY)
 def test_no_invisible_character_is_left(text: str) -> None:
-    for shown in (replace_invisible(text), escape_invisible(text)):
+    for shown in (remove_invisible(text), escape_invisible(text)):
         assert not any(map(is_invisible, shown))
     assert not {"\n", "\t"} & set(escape_invisible(text, lines=False))
 
@@ -36,7 +36,7 @@ def test_no_invisible_character_is_left(text: str) -> None:
 def test_visible_text_stays_as_it_is(text: str) -> None:
     visible = "".join(char for char in text if unicodedata.category(char)[0] != "C")
     visible = visible.translate({0x2028: None, 0x2029: None})
-    assert replace_invisible(visible) == escape_invisible(visible) == visible
+    assert remove_invisible(visible) == escape_invisible(visible) == visible
 
 
 @given(st.text(st.characters(max_codepoint=0x24F, categories=["L", "N", "P", "S"])))
@@ -64,23 +64,32 @@ def test_all_hidden_characters_of_unicode_are_strictly_invisible() -> None:
 
 
 def test_characters_that_languages_need_are_kept() -> None:
-    kept = "\t\n\u200c\u200d\u200e\u200f\u061c\u200b\xad 👩‍👩‍👧 🏴󠁧󠁢󠁥󠁮󠁧󠁿"
-    assert replace_invisible(kept) == escape_invisible(kept) == kept
+    words = "\u0645\u06cc\u200c\u062e\u0648 \u200f\u05e9\u05dc \u0e02\u200b\u0e04 \u845b\U000e0100"
+    emoji = "1\ufe0f\u20e3 \xa9\ufe0f \u2764\ufe0f\u200d🔥 👁\ufe0f\u200d🗨\ufe0f 👩\u200d👩\u200d👧"
+    flag = "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+    kept = f"\t\n {words} {emoji} {flag}"
+    assert remove_invisible(kept) == escape_invisible(kept) == kept
 
 
 @cases(
-    ("text", "replaced", "escaped"),
+    ("text", "removed", "escaped"),
     [
-        ("\x1b[31mred", "\ufffd[31mred", "\\u{1b}[31mred"),
-        ("a\r\nb\rc", "a\nb\nc", "a\\u{d}\nb\\u{d}c"),
-        ("\u202egpj.exe", "\ufffdgpj.exe", "\\u{202e}gpj.exe"),
-        ("yes\U000e0020\U000e0041", "yes\ufffd\ufffd", "yes\\u{e0020}\\u{e0041}"),
-        ("half \ud83d", "half \ufffd", "half \\u{d83d}"),
-        ("\x1b\x1b\x1b", "\ufffd\ufffd\ufffd", "\\u{1b}{3}"),
+        ("\x1b[31mred", "[31mred", "\\u{1b}[31mred"),
+        ("a\r\nb\rc", "a\nbc", "a\nb\\u{d}c"),
+        ("\u202egpj.exe", "gpj.exe", "\\u{202e}gpj.exe"),
+        ("yes\U000e0020\U000e0041", "yes", "yes\\u{e0020}\\u{e0041}"),
+        ("half \ud83d", "half ", "half \\u{d83d}"),
+        ("\x1b\x1b\x1b", "", "\\u{1b}{3}"),
+        ("a\u200bd\xadm\u200din", "admin", "a\\u{200b}d\\u{ad}m\\u{200d}in"),
+        ("pay\u3164\ufe0f()", "pay()", "pay\\u{3164}\\u{fe0f}()"),
+        ("é\ufe01\ufe02\ufe03", "é", "é\\u{fe01}\\u{fe02}\\u{fe03}"),
+        ("é\u200d\u200dx", "é\u200dx", "é\u200d\\u{200d}x"),
+        ("🏴\U000e0072\U000e006d", "🏴", "🏴\\u{e0072}\\u{e006d}"),
+        ("\u200b\u200cx", "x", "\\u{200b}\\u{200c}x"),
     ],
 )
-def test_invisible_characters_are_shown(text: str, replaced: str, escaped: str) -> None:
-    assert replace_invisible(text) == replaced
+def test_invisible_characters_are_shown(text: str, removed: str, escaped: str) -> None:
+    assert remove_invisible(text) == removed
     assert escape_invisible(text) == escaped
 
 
@@ -89,4 +98,3 @@ def test_json_stays_the_same_document(text: str) -> None:
     document = json.dumps(text, ensure_ascii=False)
     shown = escape_invisible(document, strict=True, escape=lambda char: json.dumps(char)[1:-1])
     assert json.loads(shown) == text
-    assert REPLACEMENT in text or REPLACEMENT not in shown

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.repos.repo_profile import detect_profile
+from draftsman.errors import UsageError
+from draftsman.repos.profile_detection import detect_profile, detect_tools
+from draftsman.repos.tool_setup import parse_setup
+from tests.support.cases import cases
 
 Checks = list[tuple[str, str]]
 
@@ -75,8 +78,89 @@ def test_a_link_out_of_the_clone_is_not_read(tmp_path: Path) -> None:
     assert proposed(clone, {}) == ("python", [])
 
 
-def test_dependencies_are_installed_from_the_lock_file(tmp_path: Path) -> None:
-    proposed(tmp_path, {"package.json": NPM, "package-lock.json": "{}"})
-    assert [command.command for command in detect_profile(tmp_path).setup_commands] == [
-        ("npm", "ci")
+REQUIRED = (
+    "python3 -m venv .venv && echo '*' > .venv/.gitignore"
+    " && .venv/bin/python -m pip install -r requirements.txt"
+)
+
+
+@cases(
+    ("files", "text"),
+    [
+        (["pyproject.toml", "uv.lock"], "uv sync --frozen"),
+        (["pyproject.toml", "uv.lock", "requirements.txt"], "uv sync --frozen"),
+        (["pyproject.toml", "poetry.lock"], "poetry install --no-interaction"),
+        (["pyproject.toml", "pdm.lock"], "pdm sync"),
+        (["setup.py", "Pipfile.lock"], "pipenv sync --dev"),
+        (["requirements.txt"], REQUIRED),
+        (
+            ["setup.py", "requirements-dev.txt", "requirements.txt", "requirements-docs.txt"],
+            f"{REQUIRED} -r requirements-dev.txt",
+        ),
+        (["package.json", "pnpm-lock.yaml"], "pnpm install --frozen-lockfile"),
+        (["package.json", "yarn.lock"], "yarn install --frozen-lockfile"),
+        (["package.json", "bun.lock"], "bun install --frozen-lockfile"),
+        (["package.json", "package-lock.json"], "npm ci"),
+        (["package.json"], None),
+        (["pyproject.toml", "package-lock.json"], None),
+        (["Makefile", "package-lock.json"], "npm ci"),
+        (["Cargo.toml", "Cargo.lock"], "cargo fetch --locked"),
+        (["go.mod", "go.sum"], "go mod download"),
+        (["Gemfile", "Gemfile.lock"], "bundle install"),
+        (["Gemfile"], "bundle install"),
+        (["composer.lock"], "composer install --no-interaction"),
+        (["mix.lock"], "mix deps.get"),
+        (["packages.lock.json"], "dotnet restore --locked-mode"),
+        (["gradlew"], "./gradlew --no-daemon testClasses"),
+        (["pom.xml", "mvnw"], "./mvnw -q -B dependency:go-offline"),
+        (["pom.xml"], "mvn -q -B dependency:go-offline"),
+        ([], None),
+    ],
+)
+def test_the_setup_of_the_tools_is_detected_from_lock_files(
+    tmp_path: Path, files: list[str], text: str | None
+) -> None:
+    folder = tmp_path / "-".join(["repo", *files])
+    folder.mkdir()
+    proposed(folder, {name: NPM if name == "package.json" else "" for name in files})
+    found = detect_tools(folder)
+    assert (found and found.text) == text
+
+
+def test_a_package_without_dependencies_needs_no_setup(tmp_path: Path) -> None:
+    proposed(tmp_path, {"package.json": NEW, "package-lock.json": "{}"})
+    assert detect_tools(tmp_path) is None
+
+
+def test_checks_run_with_the_tools_that_were_set_up(tmp_path: Path) -> None:
+    proposed(tmp_path, {"pyproject.toml": "[tool.mypy]", "poetry.lock": "", "tests/test_a.py": ""})
+    profile = detect_profile(tmp_path, setup=detect_tools(tmp_path))
+    assert [check.command[:3] for check in profile.validation_commands] == [
+        (".venv/bin/python", "-m", "mypy"),
+        (".venv/bin/python", "-m", "pytest"),
     ]
+    assert [command.command[0] for command in profile.setup_commands] == ["poetry"]
+    assert profile.env == {"POETRY_VIRTUALENVS_IN_PROJECT": "true"}
+
+
+@cases(
+    ("text", "command", "python"),
+    [
+        ("uv sync --frozen", ("uv", "sync", "--frozen"), ".venv/bin/python"),
+        ("npm ci", ("npm", "ci"), ""),
+        ("./tools.sh 'a b'", ("./tools.sh", "a b"), ""),
+        ("A=1 make deps", ("sh", "-c", "A=1 make deps"), ""),
+        ("make deps && make gen", ("sh", "-c", "make deps && make gen"), ""),
+        ("python3 -m venv .venv", ("python3", "-m", "venv", ".venv"), ".venv/bin/python"),
+    ],
+)
+def test_a_setup_is_written_as_in_a_shell(text: str, command: tuple[str, ...], python: str) -> None:
+    setup = parse_setup(text)
+    assert setup is not None
+    assert (setup.command, setup.text, setup.python) == (command, text, python)
+
+
+def test_an_empty_setup_is_none_and_a_broken_one_is_refused() -> None:
+    assert parse_setup(" ") is None
+    with pytest.raises(UsageError, match="--setup: no closing quotation; write it as in a shell"):
+        parse_setup("make 'x")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.agent_runs.changes.shown_diff import WHOLE, shown_code
+from draftsman.agent_runs.changes.shown_code import WHOLE, shown_code
 from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from draftsman.agent_runs.changes.shown_diff import visible_lines
+from draftsman.agent_runs.changes.shown_code import visible_lines
 from draftsman.deliveries.delivery import File, Message
 from draftsman.deliveries.documents.builder import build_document, full_at
 from draftsman.deliveries.documents.document import Step

@@ -13,7 +13,7 @@ from typing import Any, Final
 from draftsman.deliveries.documents.document import Text
 from draftsman.formats.truncation import utf16_length
 from draftsman_bots.slack.deliveries.mrkdwn import MAX_TEXT, code, escape_chunks, escape_truncated
-from draftsman_bots.text import break_fences, truncate
+from draftsman_bots.text import truncate
 
 Block = dict[str, Any]
 
@@ -35,9 +35,7 @@ def section(text: str) -> Block:
 
 def paragraphs(text: str | Text, max_sections: int, notice: str) -> list[Block]:
     """Return user text in sections, with any notice if more than `max_sections` are needed."""
-    spans = (text,) if isinstance(text, str) else text
-    safe = tuple(break_fences(span) if isinstance(span, str) else span for span in spans)
-    sections = [section(piece) for piece in escape_chunks(safe) if piece.strip()]
+    sections = [section(piece) for piece in escape_chunks(text) if piece.strip()]
     if len(sections) <= max_sections:
         return sections
     return [*sections[:max_sections], *contexts(notice)]

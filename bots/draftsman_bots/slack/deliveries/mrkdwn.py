@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from draftsman.deliveries.documents.document import Command, Link, Span, Step, Strong, Text, Time
 from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.times import spelled_time
 from draftsman.formats.truncation import graphemes, utf16_length
 from draftsman.jobs.job import Source
@@ -134,7 +134,12 @@ def chat_command(command: CommandHint) -> str:
 
 def escape(text: str) -> str:
     """Escape the text so that mrkdwn and the top-level `text` show it literally."""
-    return "".join(_ESCAPES.get(char, char) for char in replace_invisible(text))
+    return _literal(escape_invisible(text))
+
+
+def _literal(text: str) -> str:
+    """Escape visible text, or a part of it."""
+    return "".join(_ESCAPES.get(char, char) for char in text)
 
 
 def unescape(text: str) -> str:
@@ -148,7 +153,10 @@ def escape_truncated(text: str, max_length: int = MAX_TEXT) -> str:
 
 
 def escape_chunks(text: str | Text, max_length: int = MAX_TEXT) -> Iterator[str]:
-    """Yield the whole text, escaped, in chunks that fit, split at line ends if possible."""
+    """Yield the whole text, escaped, in chunks that fit, split at line ends if possible.
+
+    Its code fences are broken up.
+    """
     chunk = ""
     size = 0
     for units in _lines((text,) if isinstance(text, str) else text):
@@ -175,8 +183,8 @@ def _lines(spans: Iterable[Span]) -> Iterator[list[str]]:
         if not isinstance(span, str):
             line.append(_marked(span))
             continue
-        for piece in replace_invisible(span).splitlines(keepends=True):
-            line += map(escape, graphemes(piece))
+        for piece in break_fences(escape_invisible(span)).splitlines(keepends=True):
+            line += map(_literal, graphemes(piece))
             if piece.splitlines() != [piece]:
                 yield line
                 line = []
@@ -186,7 +194,7 @@ def _lines(spans: Iterable[Span]) -> Iterator[list[str]]:
 
 def _escaped_units(span: Span) -> Iterable[str]:
     if isinstance(span, str):
-        return map(escape, graphemes(replace_invisible(span)))
+        return map(_literal, graphemes(escape_invisible(span)))
     return (_marked(span),)
 
 
@@ -214,18 +222,17 @@ def local_time(moment: datetime) -> str:
 
 def code(text: str, max_length: int = MAX_TEXT) -> str:
     """Return a code block, truncated to fit, that its content cannot close."""
-    safe = break_fences(replace_invisible(text)).strip("\n")
+    safe = break_fences(escape_invisible(text)).strip("\n")
     if safe.endswith("`"):
         safe += "\u200b"
-    escaped = (escape(grapheme) for grapheme in graphemes(safe))
-    return f"```\n{join_within(escaped, max_length - 8)}\n```"
+    return f"```\n{join_within(map(_literal, graphemes(safe)), max_length - 8)}\n```"
 
 
 def link(url: str) -> str:
     """Return a link that shows its URL; schemes other than http and https become plain text."""
     if not is_link(url) or len(url) > MAX_TEXT // 2:
         return escape_truncated(url, MAX_TEXT // 2)
-    safe = quote(replace_invisible(url), safe="!#$%&'()*+,/:;=?@[]~-._")
+    safe = quote(escape_invisible(url), safe="!#$%&'()*+,/:;=?@[]~-._")
     return (
         f"<{safe.replace('&', '&amp;')}>"
         if len(safe) <= MAX_TEXT // 2

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.truncation import ELLIPSIS, graphemes, utf16_length
 from draftsman.text import is_link
-from draftsman_bots.text import break_fences, join_within, truncate
+from draftsman_bots.text import break_fences, join_within
 
 MAX_COMMENT: Final = 16_384
 """Maximum characters of a comment, escaped."""
@@ -50,7 +50,7 @@ def one_line(text: str, most: int = MAX_TEXT) -> str:
 
 def code(text: str, most: int = MAX_TEXT) -> str:
     """Return a truncated code block, with fences in the text broken up."""
-    safe = strip_mentions(break_fences(replace_invisible(text))).strip("\n")
+    safe = strip_mentions(break_fences(escape_invisible(text))).strip("\n")
     return f"```\n{join_within(graphemes(safe), most - 8)}\n```"
 
 
@@ -68,7 +68,7 @@ def link(url: str) -> str:
     """Return a link that shows its URL; other schemes than http and https become text."""
     if not is_link(url) or len(url) > MAX_TEXT // 2:
         return escape_truncated(url, MAX_TEXT // 2)
-    safe = quote(replace_invisible(url), safe="!#$%&'()*+,/:;=?[]~-._").replace("@", "%40")
+    safe = quote(escape_invisible(url), safe="!#$%&'()*+,/:;=?[]~-._").replace("@", "%40")
     safe = _EMOJI.sub("%3A", safe)
     return f"<{safe}>" if len(safe) <= MAX_TEXT // 2 else escape_truncated(url, MAX_TEXT // 2)
 
@@ -78,7 +78,7 @@ def with_marker(body: str, marker: str) -> str:
     end = f"\n\n`draftsman:{marker}`"
     room = MAX_COMMENT - utf16_length(end)
     if utf16_length(body) > room:
-        body = truncate(body, room - len(ELLIPSIS) - 4)
+        body = join_within(graphemes(body), room - len(ELLIPSIS) - 4)
     if len(_FENCES.findall(body)) % 2:
         body += "\n```"
     return body + end
@@ -93,7 +93,7 @@ def marker_of(text: str) -> str | None:
 
 def _units(text: str) -> Iterator[str]:
     """Yield each grapheme, escaped."""
-    text = strip_autolinks(replace_invisible(text))
+    text = strip_autolinks(escape_invisible(text))
     begins = {match.start(): match for match in _BEGINS.finditer(text) if match[0]}
     at = 0
     while at < len(text):

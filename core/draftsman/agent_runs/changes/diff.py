@@ -1,4 +1,4 @@
-"""Detection of diffs, and their statistics. Pure."""
+"""Detection of diffs, and the kinds of their lines. Pure."""
 
 from __future__ import annotations
 
@@ -58,37 +58,6 @@ def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, int, int]]:
             yield "@", old, new
         else:
             yield "", 0, 0
-
-
-def changed_files(diff: str) -> list[tuple[str, int, int]]:
-    """Return (path, lines added, lines removed) of each file; the new path of a renamed file."""
-    return list(_files(diff.split("\n")))
-
-
-def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield (name, lines added, lines removed) of each file."""
-    name: str | None = None
-    added = 0
-    removed = 0
-    for line, (kind, _, _) in zip(lines, numbered_lines(lines), strict=True):
-        if kind:
-            added = added + (kind == "+")
-            removed = removed + (kind == "-")
-        elif line.startswith(("--- ", "diff --git ")):
-            if name is not None and line.startswith("diff --git "):
-                yield name, added, removed
-                name = None
-                added = 0
-                removed = 0
-            elif name is not None and added + removed:
-                yield name, added, removed
-                added = 0
-                removed = 0
-            name = file_name(line) or name
-        elif line.startswith("+++ ") and not line.startswith("+++ /dev/null"):
-            name = file_name(line)
-    if name is not None:
-        yield name, added, removed
 
 
 def file_name(line: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from draftsman.agent_runs.changes.diff import changed_files
+from draftsman.agent_runs.changes.diff_reader import changed_files
 from draftsman.agent_runs.changes.review import Review, difference, last_reviewed, review_since
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Refused

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from draftsman.formats.invisible import escape_invisible
+
 OWN_REPOSITORY: Final = "a repository of its own"
 SUBMODULE: Final = "a submodule, which is read-only"
 SHOWN: Final = 20
@@ -58,6 +60,5 @@ def described(paths: dict[bytes, str]) -> tuple[str, ...]:
 
 
 def printable(path: bytes) -> str:
-    """Return a path on a line, quoted if it has other characters."""
-    name = os.fsdecode(path)
-    return name if name.isprintable() else ascii(name)
+    """Return a path as visible text on a line."""
+    return escape_invisible(os.fsdecode(path), lines=False)

@@ -14,9 +14,11 @@ from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.iteration_plan import open_source, parts_of
 from draftsman.agent_runs.validation.commands import CommandResult, CommandRunner
 from draftsman.errors import Failure, UsageError
+from draftsman.repos.profile_detection import detect_profile, detect_tools
 from draftsman.repos.repo_catalog import Repo
-from draftsman.repos.repo_profile import RepoProfile, detect_profile
+from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import RepoUrl, parse, repository_top
+from draftsman.repos.tool_setup import ToolSetup
 from draftsman.settings import Settings
 
 
@@ -37,20 +39,33 @@ class RepoInspection:
         """The parts of the repository that jobs do not have, in words."""
         return [part.text for part in self.workspace.missing_parts]
 
-    def detect_profile(self, path: str) -> RepoProfile:
-        """Return the detected profile of a folder; raises UsageError if it does not exist."""
+    def detect_profile(self, path: str, setup: ToolSetup | None = None) -> RepoProfile:
+        """Return the detected profile of a folder, with this setup of its tools."""
+        return detect_profile(self.workspace.path, path, setup)
+
+    def detect_tools(self, path: str) -> ToolSetup | None:
+        """Return how the tools of a folder are set up; raises UsageError if it does not exist."""
         if not (self.workspace.path / path).is_dir():
             raise UsageError(f"the repository has no folder {path!r} in its latest commit")
-        return detect_profile(self.workspace.path, path)
+        return detect_tools(self.workspace.path, path)
+
+    async def set_up(self, profile: RepoProfile) -> CommandResult | None:
+        """Run the setup commands; return the first that failed, or None."""
+        runner = CommandRunner.of(self.workspace, profile, self.settings)
+        results = await runner.run_all(profile.setup_commands)
+        return next((result for result in results if not result.passed), None)
+
+    async def run_checks(self, profile: RepoProfile) -> list[CommandResult]:
+        """Run the validation commands."""
+        runner = CommandRunner.of(self.workspace, profile, self.settings)
+        return await runner.run_all(profile.validation_commands)
 
     async def check(self, profile: RepoProfile) -> list[CommandResult]:
         """Run the setup and validation commands; raises Failure if a setup command fails."""
-        runner = CommandRunner.of(self.workspace, profile, self.settings)
-        for result in await runner.run_all(profile.setup_commands):
-            if not result.passed:
-                text = f"setup command {result.name!r} failed: {result.summary}"
-                raise Failure(text, origin="agent", code="setup")
-        return await runner.run_all(profile.validation_commands)
+        if (failed := await self.set_up(profile)) is not None:
+            text = f"setup command {failed.name!r} failed: {failed.summary}"
+            raise Failure(text, origin="agent", code="setup")
+        return await self.run_checks(profile)
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ from draftsman.deliveries.documents.document import (
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES
 from draftsman.deliveries.documents.versions import more_rows, picture_text
-from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.times import format_time, spelled_time
 from draftsman.text import is_link
 
@@ -98,7 +98,7 @@ def link_html(url: str, text: str = "") -> str:
 
 def inert(text: str) -> str:
     """Return a text without markup, in which each character is visible."""
-    return escape(replace_invisible(text))
+    return escape(escape_invisible(text))
 
 
 def _anchor(url: str, text: str) -> str:

@@ -130,7 +130,7 @@ def test_what_git_could_not_read_is_found_in_its_errors() -> None:
     assert described(left_out.unread) == ("a b (permission denied)", "z's (permission denied)")
     assert left_out.refused == {}
     many = {f"{n:03}\n".encode(): "x" for n in range(SHOWN + 2)}
-    assert described(many)[0] == r"'000\n' (x)"
+    assert described(many)[0] == r"000\n (x)"
     assert described(many)[-1] == "2 more"
 
 

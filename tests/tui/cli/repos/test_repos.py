@@ -74,6 +74,45 @@ async def test_a_check_reports_failed_required_commands(cli: Cli, repo: Path) ->
     assert ("failed" in line, "required" in line) == (True, True)
 
 
+GRADLE = """#!/bin/sh
+case $2 in
+testClasses) test ! -f offline || { echo no route; exit 7; }; touch tools ;;
+check) test -f tools || { echo 2 failed; exit 1; } ;;
+esac
+"""
+
+
+async def test_the_tools_are_set_up_by_the_command_of_a_lock_file(
+    cli: Cli, repo: Path, tmp_path: Path
+) -> None:
+    add_file(repo, ".gitignore", "tools\n")
+    (repo / "gradlew").touch(mode=0o755)
+    add_file(repo, "gradlew", GRADLE)
+    added = await cli("repos", "add", repo, "--json")
+    setup = {"command": "./gradlew --no-daemon testClasses", "file": "gradlew"}
+    assert added.json["setup"] == setup | {"saved": True, "problem": None}
+    assert (added.json["enforced"], added.json["profile"]["env"]) == (["tests"], {})
+    [saved] = added.json["profile"]["setup_commands"]
+    assert saved["command"] == ["./gradlew", "--no-daemon", "testClasses"]
+    assert (await cli("repos", "check", "pay")).code == 0
+    again = ("repos", "add", "pay", "--replace")
+    without = await cli(*again, "--setup", "")
+    assert "nothing is enforced: no check passes on the unchanged repository" in without.err
+    assert "not enforced: tests (2 failed)" in without.err
+    assert f"to do so: draftsman {' '.join(again)} --setup COMMAND" in without.err
+    add_file(repo, "offline", "")
+    offline = await cli(*again)
+    assert (offline.code, offline.out.splitlines()[-1][:16]) == (0, "added pay (java)")
+    problem = "the setup ./gradlew --no-daemon testClasses failed: no route"
+    command = f"draftsman {' '.join(again)} --setup './gradlew --no-daemon testClasses'"
+    assert f"{problem}; to set up its tools: {command}" in offline.err
+    given = await cli(*again, "--setup", "./gradlew --no-daemon testClasses")
+    given.refused(1, f"not saved: {problem}; use a command that works in a clone, or --no-check")
+    shell = await cli(*again, "--setup", "true && touch tools")
+    assert "each clone is set up by: true && touch tools" in shell.err
+    (await cli(*again, "--setup", "x", "--profile", repo / "a.txt")).refused(2, "--setup cannot")
+
+
 async def test_invalid_repositories_are_refused_in_one_line(
     cli: Cli, repo: Path, tmp_path: Path
 ) -> None:

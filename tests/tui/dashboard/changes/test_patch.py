@@ -53,7 +53,7 @@ rename to new.txt
 
 def test_a_patch_has_files_with_their_counts_and_numbered_lines() -> None:
     patch = Patch(TEXT)
-    assert [(file.name, file.added, file.removed, file.notes) for file in patch.files] == [
+    assert [(file.path, file.added, file.removed, file.notes) for file in patch.files] == [
         ("src/app/main.py", 2, 2, []),
         ("src/app/new.sql", 1, 0, ["new"]),
         ("logo.png", 0, 0, ["binary: its content is not shown"]),
@@ -68,8 +68,8 @@ def test_a_patch_has_files_with_their_counts_and_numbered_lines() -> None:
     assert numbers[" kept"] == (41, 41)
     assert numbers["\\ No newline at end of file"] == (0, 0)
     assert Patch("").files == []
-    assert [file.name for file in Patch("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n").files] == ["b"]
-    assert [file.name for file in Patch("@@ -1 +1 @@\n-x\n+y\n").files] == ["changes"]
+    assert [file.path for file in Patch("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n").files] == ["b"]
+    assert [file.path for file in Patch("@@ -1 +1 @@\n-x\n+y\n").files] == ["changes"]
 
 
 def test_rows_have_folded_files_and_comments_below_their_lines() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.actions.changes import no_diff_reason
-from draftsman.agent_runs.changes.diff import changed_files
+from draftsman.agent_runs.changes.diff_reader import changed_files
 from draftsman.agent_runs.changes.shown_diff import diffstat
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.json_data import as_data

@@ -16,34 +16,16 @@ from draftsman.formats.json_data import as_data
 from draftsman.repos import repo_url
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import list_rows
-from draftsman_tui.cli.perform import act, confirm
+from draftsman_tui.cli.perform import act
 from draftsman_tui.cli.repos.forge_access import check_access
+from draftsman_tui.cli.repos.repo_checks import CheckedProfile, checked_profile, print_checks
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from draftsman.agent_runs.validation.commands import CommandResult
-    from draftsman.agent_runs.validation.profile_check import RepoInspection
     from draftsman.repos.repo_catalog import Repo, RepoLocation
     from draftsman.repos.repo_profile import RepoProfile, SavedProfile
     from draftsman.runtime import Runtime
-
-
-def print_checks(app: App, results: Sequence[CommandResult]) -> None:
-    """Print a table of validation results."""
-    styles = {"passed": "green", "failed": "red", "not installed": "yellow", "not run": "red"}
-    rows = []
-    for result in results:
-        failed = "failed" if result.checked else "not installed" if result.missing else "not run"
-        outcome = "passed" if result.passed else failed
-        kind = "left out" if result.missing else "required" if result.required else "optional"
-        summary = "" if result.passed else result.summary
-        duration = f"{result.seconds:.1f} s"
-        rows.append((result.name, styled(outcome, styles[outcome]), kind, duration, summary))
-    if rows:
-        app.out.table(("CHECK", "RESULT", "", "TIME", "OUTPUT"), rows, flexible=4, right=(3,))
 
 
 def without_validators(app: App, location: RepoLocation, profile: RepoProfile) -> str | None:
@@ -86,6 +68,7 @@ def repos() -> None:
     examples=(
         "draftsman repos add .",
         "draftsman repos add ./services/api",
+        "draftsman repos add . --setup 'uv sync --frozen'",
         "draftsman repos add https://github.com/acme/pay --branch develop --yes",
         "draftsman repos add pay --profile pay.json --replace",
     ),
@@ -102,35 +85,44 @@ def repos() -> None:
     type=click.Path(path_type=Path, allow_dash=True),
     help="Profile as JSON, as printed by repos show --json, instead of detecting it.",
 )
+@click.option(
+    "--setup",
+    metavar="COMMAND",
+    type=params.TEXT,
+    help="Command that sets up tools in each clone, instead of a detected one; '' for none.",
+)
 @click.option("--replace", is_flag=True, help="Replace the existing profile.")
 @click.option("--no-check", is_flag=True, help="Save without running the commands.")
-@click.option("-y", "--yes", is_flag=True, help="Run commands of remote repositories.")
+@click.option("-y", "--yes", is_flag=True, help="Run all commands without asking.")
 async def add(app: App, place: str, file: Path | None, **options: Any) -> None:
     """Add a repository.
 
     A profile is detected from the files of the repository. Its validation commands are run in a
     clone before it is saved: commands that are not installed are left out, and commands that fail
-    on the unchanged repository become optional.
+    on the unchanged repository become optional. How its tools are set up is detected from its lock
+    files, such as uv.lock and package-lock.json.
     """
+    if file is not None and options["setup"] is not None:
+        raise UsageError("--setup cannot be combined with --profile, which has setup_commands")
     fields = params.json_object(params.read_text(file), str(file)) if file is not None else None
     async with app.runtime() as rt:
         repo, path = await _resolve(rt, place, options)
         profile_from_file = None if fields is None else _profile_of(fields, path)
         existing = await _existing_repo(rt, repo, path, replacing=options["replace"])
-        profile, commit, results = await _validated(app, rt, repo, path, profile_from_file, options)
+        checked = await checked_profile(app, rt, repo, path, profile_from_file, options)
         replaces = existing is not None and options["replace"]
         result = await act(
             app,
             rt,
             actions.add_repo,
             existing if existing is not None and replaces else repo,
-            profile=profile,
-            commit=commit,
-            checks=[result.as_json() for result in results if not result.missing],
+            profile=checked.profile,
+            commit=checked.commit,
+            checks=[result.as_json() for result in checked.results if not result.missing],
             replaces=replaces,
             prints=False,
         )
-    _print_added(app, result.value, profile, results)
+    _print_added(app, result.value, checked)
 
 
 async def _resolve(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Repo, str]:
@@ -190,64 +182,6 @@ async def _existing_repo(rt: Runtime, repo: Repo, path: str, *, replacing: bool)
     return existing
 
 
-async def _validated(
-    app: App,
-    rt: Runtime,
-    repo: Repo,
-    path: str,
-    profile_from_file: RepoProfile | None,
-    options: dict[str, Any],
-) -> tuple[RepoProfile, str | None, list[CommandResult]]:
-    """Return the profile to save, the commit it was checked on, and the results."""
-    from draftsman.agent_runs.validation.profile_check import inspect_repository, select_passing
-
-    async with inspect_repository(
-        rt.settings, repo.remote_url, repo.default_branch, profile_from_file
-    ) as inspection:
-        _print_missing(app, inspection)
-        detected = inspection.detect_profile(path)
-        profile = profile_from_file or detected
-        if options["no_check"]:
-            return profile, None, []
-        _confirm_commands(app, repo, profile, options["yes"])
-        results = await _run_checks(app, inspection, profile)
-    if profile_from_file is None:
-        profile, results = select_passing(profile, results)
-        return profile, inspection.commit, results
-    if failing := [result.name for result in results if result.required and not result.passed]:
-        print_checks(app, results)
-        raise Refused(
-            f"not saved: {', '.join(failing)} failed on the unchanged repository; fix it, set"
-            " required = false, or use --no-check"
-        )
-    return profile, inspection.commit, results
-
-
-def _confirm_commands(app: App, repo: Repo, profile: RepoProfile, yes: bool) -> None:
-    """Ask before running commands of a remote repository; raises Refused, UsageError."""
-    commands = [check.command for check in profile.setup_commands]
-    commands += [check.command for check in profile.validation_commands]
-    if repo.remote_url.startswith("/") or not commands:
-        return
-    names = ", ".join(" ".join(command) for command in commands)
-    question = f"Run these commands in a clone on this machine: {names}?"
-    confirm(app, question, yes=yes, required=True)
-
-
-def _print_missing(app: App, inspection: RepoInspection) -> None:
-    for text in inspection.missing_parts:
-        app.out.info(f"jobs work without {text}")
-
-
-async def _run_checks(
-    app: App, inspection: RepoInspection, profile: RepoProfile
-) -> list[CommandResult]:
-    if profile.validation_commands and app.out.on_screen:
-        names = ", ".join(check.name for check in profile.validation_commands)
-        app.out.info(f"running {names} in a clone at {inspection.commit[:12]}")
-    return await inspection.check(profile)
-
-
 def _profile_of(fields: dict[str, Any], path: str) -> RepoProfile:
     """Read the profile of a folder from a profile file or the output of repos show --json."""
     from draftsman.repos.repo_profile import RepoProfile, profile
@@ -263,21 +197,27 @@ def _profile_of(fields: dict[str, Any], path: str) -> RepoProfile:
     return profile({**fields, "path": path})
 
 
-def _print_added(
-    app: App, repo: Repo, profile: RepoProfile, results: Sequence[CommandResult]
-) -> None:
+def _print_added(app: App, repo: Repo, checked: CheckedProfile) -> None:
     from draftsman.repos.repo_catalog import RepoLocation
 
+    profile = checked.profile
     location = RepoLocation(repo, profile.path)
     if app.json:
-        checks = [result.as_json() for result in results]
-        fields = profile.model_dump(mode="json")
-        document = {"name": location.name, **as_data(repo), "profile": fields, "checks": checks}
+        document = {
+            "name": location.name,
+            **as_data(repo),
+            "profile": profile.model_dump(mode="json"),
+            "checks": [result.as_json() for result in checked.results],
+            "setup": checked.setup_data(),
+            "enforced": checked.enforced,
+        }
         app.out.document(document)
         return
-    print_checks(app, results)
+    print_checks(app, checked.results)
     kind = "" if profile.profile_type == "unknown" else f" ({profile.profile_type})"
     app.out.print(line("added ", styled(location.name, "bold"), f"{kind} from {repo.remote_url}"))
+    for note in checked.notes(location.name):
+        app.out.info(note)
     if text := without_validators(app, location, profile):
         app.out.info(text)
     if app.out.on_screen:
@@ -338,7 +278,8 @@ async def check(app: App, name: str) -> None:
         async with inspect_repository(
             rt.settings, location.repo.remote_url, location.repo.default_branch, saved.profile
         ) as inspection:
-            _print_missing(app, inspection)
+            for text in inspection.missing_parts:
+                app.out.info(f"jobs work without {text}")
             results = await inspection.check(saved.profile)
         access = await check_access(rt.settings, location.repo.remote_url)
         checks = [result.as_json() for result in results]

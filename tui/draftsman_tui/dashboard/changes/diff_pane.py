@@ -18,12 +18,13 @@ from textual.message import Message
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from draftsman.agent_runs.changes.diff_reader import DiffFile
 from draftsman.errors import DraftsmanError
 from draftsman.formats.invisible import one_line
 from draftsman_tui.common.artifacts import printable
 from draftsman_tui.dashboard.changes.diff_view import DiffView
 from draftsman_tui.dashboard.changes.editor import editor_command, has_window, local_file
-from draftsman_tui.dashboard.changes.patch import FileSection, Patch
+from draftsman_tui.dashboard.changes.patch import Patch
 from draftsman_tui.terminal.output import plain
 
 MAX_FILES: Final = 500
@@ -32,12 +33,12 @@ TreeRow = tuple[str, int | None]
 """A label, and the index of its file; None for a folder."""
 
 
-def tree(files: Sequence[FileSection], accepted: Collection[int] = ()) -> list[TreeRow]:
+def tree(files: Sequence[DiffFile], accepted: Collection[int] = ()) -> list[TreeRow]:
     """Return the rows of the tree, in the order of the patch."""
     rows: list[TreeRow] = []
     previous_folders: list[str] = []
     for nth, file in enumerate(files[:MAX_FILES]):
-        *folders, name = file.name.split("/")
+        *folders, name = file.path.split("/")
         common = 0
         for previous, folder in zip(previous_folders, folders, strict=False):
             if previous != folder:
@@ -234,7 +235,7 @@ class DiffPane(Vertical):
         except OSError as error:
             self._refuse(str(error))
             return
-        self.app.notify(f"Opened {place}", markup=False)
+        self.app.notify(f"Opened {one_line(place)}", markup=False)
         if code := await editor.wait():
             self._refuse(f"{command[0]} ended with exit code {code}")
 

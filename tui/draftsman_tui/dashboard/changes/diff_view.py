@@ -17,7 +17,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from draftsman.agent_runs.changes.shown_diff import shown_code
+from draftsman.agent_runs.changes.shown_code import shown_code
 from draftsman_tui.dashboard.changes import patch as patches
 from draftsman_tui.dashboard.changes.patch import MAX_LINE, Patch, PatchRow, PatchRows, SideRows
 from draftsman_tui.dashboard.changes.word_diff import Span, changed_words
@@ -176,7 +176,7 @@ class DiffView(CursorList):
         file = self.patch.files[row.file]
         start = file.body if row.line is None else row.line
         following = (self.patch.new[line] for line in range(start, file.end))
-        return file.name, next(filter(None, following), 1)
+        return file.path, next(filter(None, following), 1)
 
     @property
     def text(self) -> str:
@@ -404,7 +404,7 @@ class DiffView(CursorList):
             return ((blank, ""),), ((line, "hunk"),)
         numbers = f"{old or '':>{self._digits}} {new or '':>{self._digits}} "
         sign = line[:1] or " "
-        code: Sequence[Part] = colored(self.patch.files[row.file].name, line[1:])
+        code: Sequence[Part] = colored(self.patch.files[row.file].path, line[1:])
         if (other := self.patch.partner(row.line)) is not None:
             code = marked(code, self._changed(row.line, line[1:], other))
         return ((numbers, "gutter"), (sign, _KINDS.get(sign, "")), (" ", "")), code
@@ -423,8 +423,8 @@ class DiffView(CursorList):
             return "".join(text for text, _ in (*gutter, *content))
         file = self.patch.files[row.file]
         sign = "▸" if row.file in self._folded else "▾"
-        words = [f"{sign} {shown_code(file.name).text}", f"+{file.added} -{file.removed}"]
-        words.append(", ".join(file.notes))
+        words = [f"{sign} {file.name}", f"+{file.added} -{file.removed}"]
+        words.append(", ".join(self.patch.notes(file)))
         if row.file in self.accepted:
             words.append("✓ accepted")
         if comment := self.comments.get(-1 - row.file):

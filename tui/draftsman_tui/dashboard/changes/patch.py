@@ -1,79 +1,39 @@
-"""Patches as files, hunks and numbered lines, and their rows with folded files. Pure.
-
-A patch is parsed once, 20 MB in about a second; its rows are computed on demand.
-"""
+"""Rows of patches with folded files and comments, computed on demand. Pure."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from draftsman.agent_runs.changes.diff import file_name, numbered_lines
-from draftsman.agent_runs.changes.shown_diff import file_notes
+from draftsman.agent_runs.changes.diff_reader import MAX_NAMED, Diff, DiffFile
+from draftsman.agent_runs.changes.shown_code import shown_code
+from draftsman.formats.amounts import counted
 
 MAX_LINE: Final = 2000
 """Maximum characters of a line to show."""
 
 
-@dataclass(slots=True)
-class FileSection:
-    """The lines of a file in a patch: its lines are those from `body` to before `end`."""
-
-    name: str
-    first: int
-    body: int = 0
-    end: int = 0
-    added: int = 0
-    removed: int = 0
-    notes: list[str] = field(default_factory=list)
-    """What its lines do not show: `new executable (100755)`, `renamed from a.py`, …"""
-    hunks: list[int] = field(default_factory=list)
-    """Index of the first line of each hunk, in order."""
-
-
-class Patch:
-    """A parsed patch. `old` and `new` have the line numbers of each line; 0: it has none."""
+class Patch(Diff):
+    """A patch with the lines that replace others."""
 
     def __init__(self, text: str) -> None:
-        self.lines = text.split("\n")
-        while self.lines and not self.lines[-1]:
-            self.lines.pop()
-        count = len(self.lines)
-        self.old = array("I", bytes(4 * count))
-        self.new = array("I", bytes(4 * count))
-        self._partners = array("I", bytes(4 * count))
-        self.files: list[FileSection] = []
-        self._parse()
+        super().__init__(text)
+        self._partners = array("I", bytes(4 * len(self.lines)))
+        self._pair()
         highest = max(max(column, default=0) for column in (self.old, self.new))
         self.digits = max(2, len(str(highest)))
         """Width of a line number."""
         self.width = max((_width(line) for line in self.lines), default=0)
         """Width of the widest line in cells, at most."""
-        ends = [*(file.first for file in self.files[1:]), count]
-        for file, end in zip(self.files, ends, strict=False):
-            file.body = file.hunks[0] if file.hunks else end
-            file.end = end
-            file.notes = file_notes(self.lines[file.first : end], file.body - file.first)
 
-    def _parse(self) -> None:
-        file: FileSection | None = None
+    def _pair(self) -> None:
+        """Pair each added line with the removed line in its place."""
         removed = added = 0
-        for index, (kind, old, new) in enumerate(numbered_lines(self.lines)):
-            if not kind:
-                file = self._read_header(self.lines[index], index, file)
-            elif kind == "@":
-                if file is None:
-                    file = self._start("changes", index)
-                file.hunks.append(index)
-            else:
-                self.old[index] = old
-                self.new[index] = new
-                file.added += kind == "+"  # type: ignore[union-attr]
-                file.removed += kind == "-"  # type: ignore[union-attr]
+        for index, kind in enumerate(self.kinds):
             if kind == "-":
                 removed, added = (1 if added else removed + 1), 0
             elif kind == "+" and added < removed:
@@ -82,25 +42,6 @@ class Patch:
                 added += 1
             elif kind != "+":
                 removed = added = 0
-
-    def _read_header(self, line: str, index: int, file: FileSection | None) -> FileSection | None:
-        """Read a line between hunks; return the file that it belongs to."""
-        if line.startswith("diff --git ") or (
-            line.startswith("--- ") and (file is None or file.hunks)
-        ):
-            return self._start(file_name(line) or "changes", index)
-        if file is None:
-            return self._start("changes", index) if line.strip() else None
-        if file.hunks:
-            return file
-        if line.startswith("+++ "):
-            file.name = file_name(line) or file.name
-        return file
-
-    def _start(self, name: str, index: int) -> FileSection:
-        file = FileSection(name, index)
-        self.files.append(file)
-        return file
 
     def partner(self, index: int) -> int | None:
         """Return the line that an added line replaces, or by which a removed line is replaced.
@@ -113,7 +54,14 @@ class Patch:
         """Return the location of a line: `src/main.py:12`; of a removed line, by its old number."""
         file = self.files[self.file_of(index)]
         number = self.new[index] or self.old[index]
-        return f"{file.name}:{number}" if number else file.name
+        return f"{file.path}:{number}" if number else file.path
+
+    def notes(self, file: DiffFile) -> list[str]:
+        """Return what the lines of a file do not show, also its lines before the first hunk."""
+        untold = [shown_code(self.lines[index]).text for index in file.untold[:MAX_NAMED]]
+        if len(file.untold) > MAX_NAMED:
+            untold.append(counted(len(file.untold) - MAX_NAMED, "more line"))
+        return [*file.notes, *untold]
 
     def file_of(self, index: int) -> int:
         """Return the index of the file that a line belongs to."""
@@ -178,7 +126,7 @@ class PatchRows:
         above = bisect_left(self._within(file), line)
         return self._starts[nth] + 1 + line - file.body + above
 
-    def _within(self, file: FileSection) -> Sequence[int]:
+    def _within(self, file: DiffFile) -> Sequence[int]:
         first = bisect_left(self._comments, file.body)
         last = bisect_left(self._comments, file.end)
         return self._comments[first:last]
@@ -267,10 +215,10 @@ def review_text(
     """
     lines = [reason] if reason else []
     for line in sorted(comments, key=lambda line: _position(patch, line)):
-        location = patch.location(line) if line >= 0 else patch.files[-1 - line].name
+        location = patch.location(line) if line >= 0 else patch.files[-1 - line].path
         lines.append(f"{location}: {comments[line]}")
     if accepted and lines:
-        lines.append(f"accepted: {', '.join(patch.files[nth].name for nth in sorted(accepted))}")
+        lines.append(f"accepted: {', '.join(patch.files[nth].path for nth in sorted(accepted))}")
     return "\n".join(lines)
 
 
@@ -281,7 +229,7 @@ def review_comments(patch: Patch, comments: Mapping[int, str]) -> list[str]:
     """
     texts = []
     for line in sorted(comments, key=lambda line: _position(patch, line)):
-        file = patch.files[patch.file_of(line) if line >= 0 else -1 - line].name
+        file = patch.files[patch.file_of(line) if line >= 0 else -1 - line].path
         new = patch.new[line] if line >= 0 else None
         old = patch.old[line] if line >= 0 else None
         removed = f"removed line {old}: " if old and not new else ""
