@@ -106,9 +106,9 @@ async def stats(
 ) -> None:
     """Show counts of jobs and workers, throughput and waits.
 
-    Covers jobs by status, open questions, worker slots, answers in the last 24 hours, and targets
-    of deliveries that no running process sends to. Each count ends at 10,000: more are shown as
-    10,000+. Identical questions of several jobs count once.
+    Covers jobs by status, open failures, open questions, worker slots, answers in the last 24
+    hours, and targets of deliveries that no running process sends to. Each count ends at 10,000:
+    more are shown as 10,000+. Identical questions of several jobs count once.
 
     Below are the jobs that ended in the last hour, day and week, and those of a period by queue,
     type and repository, each with the most jobs first: how many failed, how long half and 95 % of

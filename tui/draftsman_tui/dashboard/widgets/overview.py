@@ -157,7 +157,7 @@ def _waiting(count: int, styles: Mapping[str, Style]) -> Iterator[Text]:
 def _counts(
     stats: DashboardStats, styles: Mapping[str, Style], hidden: Sequence[str] = ()
 ) -> Iterator[Text]:
-    """Yield the number of jobs by status, finished jobs last."""
+    """Yield the number of jobs by status, of failures only the open ones."""
     for word in _SHOWN:
         count = (
             sum(stats.open_failures.values()) if word == FAILURES else number_of(word, stats.jobs)
