@@ -17,7 +17,7 @@ import draftsman_tui
 from draftsman.runtime import Runtime
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.controls import CONTROLS, DIALOGS, FORMS
-from draftsman_bots.web import question_pages, service, start_pages
+from draftsman_bots.web import job_pages, question_pages, service, start_pages
 from draftsman_tui.cli.app import ACTIONS_OF, App
 from draftsman_tui.cli.mcp.mcp import TeamTools
 from draftsman_tui.cli.mcp.type_tools import PREFIX
@@ -143,6 +143,7 @@ def test_each_form_of_the_web_takes_an_action() -> None:
     assert posts == {
         question_pages.answer.__name__,
         start_pages.submit.__name__,
+        job_pages.act.__name__,
         *POSTS_WITHOUT_ACTION,
     }
 

@@ -16,7 +16,7 @@ from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
 from draftsman.runtime import Runtime
 from draftsman_bots.conversation.commands import DECLARED
 from draftsman_bots.slack.controls import CONTROLS, DIALOGS, FORMS
-from draftsman_bots.web import question_pages, start_pages
+from draftsman_bots.web import job_pages, question_pages, start_pages
 from draftsman_testing.factories import Factory
 from draftsman_tui.cli.app import ACTIONS_OF
 from draftsman_tui.dashboard.command_table import COMMANDS
@@ -33,7 +33,11 @@ REACHED: Final[dict[Surface, set[Action[Any, ..., Any]]]] = {
         action for command in DECLARED if (action := command.action or command.ends_in) is not None
     },
     Surface.CONTROLS: {*CONTROLS.values(), *DIALOGS.values(), *FORMS.values()},
-    Surface.PAGES: {*question_pages.ACTIONS.values(), *start_pages.ACTIONS},
+    Surface.PAGES: {
+        *question_pages.ACTIONS.values(),
+        *job_pages.ACTIONS.values(),
+        *start_pages.ACTIONS,
+    },
     Surface.PROGRAMS: {
         action
         for name, command in leaves()

@@ -9,11 +9,16 @@ import pytest
 
 from draftsman.channels.plugin import ChannelFacts, ChannelPlugin, TargetSyntax
 from draftsman.deliveries.channel import Channel
-from draftsman_testing.channel import channel_contract, conversation_contract, delivery_contract
+from draftsman_testing.channel import (
+    channel_contract,
+    conversation_contract,
+    delivery_contract,
+    live_contract,
+)
 from tests.docs.pages import DOCS
 
 PAGE = (DOCS / "channels.md").read_text("utf-8")
-CONTRACTS = (channel_contract, delivery_contract, conversation_contract)
+CONTRACTS = (channel_contract, delivery_contract, live_contract, conversation_contract)
 
 
 @pytest.mark.parametrize("declaration", [ChannelPlugin, ChannelFacts, TargetSyntax])

@@ -123,6 +123,8 @@ DECLARED: Final = (
     of_action(jobs.resume),
     of_action(jobs.cancel),
     of_action(jobs.retry, SLACK_ONLY),
+    of_action(jobs.dismiss),
+    of_action(jobs.undismiss),
     of_action(changes.merge),
     of_action(questions.answer),
     of_action(questions.approve),

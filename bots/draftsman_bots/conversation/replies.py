@@ -337,10 +337,10 @@ async def _record_refusal(
     key: str,
     error: NotPermitted,
 ) -> None:
-    """Record an answer, or the cancel or retry of a job, that was refused."""
+    """Record an answer, or the cancel, retry or dismissal of a job, that was refused."""
     rt = conversation.rt
     account = conversation.account
-    if action in (jobs.cancel, jobs.retry):
+    if action in (jobs.cancel, jobs.retry, jobs.dismiss):
         await rt.job_control.refuse(row, action.name, key, account, str(error))
     if KINDS.get(action.key) is not ReplyKind.ANSWERED:
         return

@@ -35,6 +35,12 @@ def _missing(settings: Settings, target: str | None) -> str | None:
     return None if is_read else f"events to [forges.{name}] (draftsman help --page follow-ups)"
 
 
+def _live_names(settings: Settings) -> list[str]:
+    """Return the names of the forges, and of their kinds."""
+    kinds = (table.kind for table in settings.forges.values())
+    return list(dict.fromkeys((*settings.forges, *kinds)))
+
+
 FORGE = ChannelPlugin(
     name="forge",
     label="Forges",
@@ -43,6 +49,8 @@ FORGE = ChannelPlugin(
     account="draftsman_bots.forges.settings:ForgeAccount",
     target=TargetSyntax(form="forge:NAME/OWNER/REPO#NUMBER", parse=_parse, page=_page),
     missing=_missing,
+    live_checks="draftsman_bots.forges.live_checks:LIVE_CHECKS",
+    live_names=_live_names,
     bot="draftsman_bots.forges.service:ForgeService",
     bot_label="receiver of forge events",
     facts=ChannelFacts(

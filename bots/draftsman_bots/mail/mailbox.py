@@ -37,14 +37,31 @@ class Mailbox:
         """Return the UIDVALIDITY, and the oldest unseen mails by UID."""
         with self._open() as (client, validity):
             uids = sorted(client.search("UNSEEN UNDELETED"))[:BATCH]
-            mails = client.fetch(uids, [f"BODY.PEEK[]<0.{MAX_BYTES}>"])
-            return validity, {uid: mails[uid][CONTENT] for uid in uids if CONTENT in mails[uid]}
+            return validity, _contents(client, uids)
 
     def mark_seen(self, validity: int, uids: Sequence[int]) -> None:
         """Mark mails as seen, unless their UIDs are void: they are read again then."""
         with self._open() as (client, current):
             if current == validity:
                 client.add_flags(uids, rb"\Seen", silent=True)
+
+    def find(self, field: str, value: str) -> dict[int, bytes]:
+        """Return the mails with a value in a header field, by UID; they stay unseen."""
+        with self._open() as (client, _):
+            uids = client.search(["UNDELETED", "HEADER", field, value])[:BATCH]
+            return _contents(client, uids)
+
+    def flags(self, uid: int) -> Sequence[bytes]:
+        """Return the flags of a mail."""
+        with self._open() as (client, _):
+            return tuple(client.get_flags([uid]).get(uid, ()))
+
+    def delete(self, uid: int) -> None:
+        """Delete a mail."""
+        with self._open() as (client, _):
+            client.delete_messages([uid], silent=True)
+            # only this mail, where the server can: other programs may have marked others
+            client.expunge([uid] if client.has_capability("UIDPLUS") else None)
 
     @contextmanager
     def _open(self) -> Iterator[tuple[IMAPClient, int]]:
@@ -58,3 +75,9 @@ class Mailbox:
                 yield imap, imap.select_folder("INBOX")[b"UIDVALIDITY"]
         except (IMAPClientError, OSError) as error:
             raise Failure(str(error), origin="imap") from None
+
+
+def _contents(client: IMAPClient, uids: Sequence[int]) -> dict[int, bytes]:
+    """Return mails by UID, which stay unseen."""
+    mails = client.fetch(uids, [f"BODY.PEEK[]<0.{MAX_BYTES}>"])
+    return {uid: mails[uid][CONTENT] for uid in uids if CONTENT in mails[uid]}

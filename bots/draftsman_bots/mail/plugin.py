@@ -26,6 +26,7 @@ MAIL = ChannelPlugin(
     target=TargetSyntax(form="mail:ADDRESS", parse=_parse),
     bot="draftsman_bots.mail.service:create",
     doctor="draftsman_bots.mail.doctor:checks",
+    live_checks="draftsman_bots.mail.live_checks:LIVE_CHECKS",
     facts=ChannelFacts(
         accounts="account",
         has_bot=True,

@@ -27,6 +27,7 @@ CONTROLS: Final[dict[str, Action[Any, ..., Any]]] = {
     ids.DELEGATE: questions.delegate,
     ids.CANCEL: jobs.cancel,
     ids.RETRY: jobs.retry,
+    ids.DISMISS: jobs.dismiss,
     ids.RATIFY_RULE: rules.ratify,
     ids.DECLINE_RULE: rules.revoke,
     ids.PAUSE_SCHEDULE: schedules.pause,

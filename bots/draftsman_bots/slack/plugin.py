@@ -27,7 +27,7 @@ def _parse(address: str) -> tuple[str, str | None]:
     return channel, thread or None
 
 
-def _page(settings: Settings, target: str, ref: str | None) -> str | None:
+def page_url(settings: Settings, target: str, ref: str | None) -> str | None:
     """Return a URL that redirects a signed-in user to the message."""
     if not ref:
         return None
@@ -45,9 +45,10 @@ SLACK = ChannelPlugin(
     label="Slack",
     docs="draftsman help --page slack",
     doctor="draftsman_bots.slack.doctor:checks",
+    live_checks="draftsman_bots.slack.live_checks:LIVE_CHECKS",
     settings="draftsman_bots.slack.settings:SlackSettings",
     account="draftsman_bots.slack.settings:SlackAccount",
-    target=TargetSyntax(form="slack:CHANNEL", parse=_parse, page=_page),
+    target=TargetSyntax(form="slack:CHANNEL", parse=_parse, page=page_url),
     takes_files=True,
     bot="draftsman_bots.slack.service:create",
     statement_timeout=2.2,  # Slack waits three seconds for an acknowledgment

@@ -40,6 +40,7 @@ TRELLO = ChannelPlugin(
         ),
     ),
     doctor="draftsman_bots.trello.doctor:checks",
+    live_checks="draftsman_bots.trello.live_checks:LIVE_CHECKS",
     settings="draftsman_bots.trello.settings:TrelloSettings",
     account="draftsman_bots.trello.settings:TrelloAccount",
     target=TargetSyntax(form="trello:CARD", parse=_parse, page=_page),

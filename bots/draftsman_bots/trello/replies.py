@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from draftsman.people.spans import Spans
     from draftsman_bots.trello.context import BotContext
 
-OUTCOMES: Final = {"pause": "job_paused", "resume": "job_resumed", "cancel": "job_canceled"}
+OUTCOMES: Final = {
+    "pause": "job_paused",
+    "resume": "job_resumed",
+    "cancel": "job_canceled",
+    "dismiss": "job_dismissed",
+    "undismiss": "job_undismissed",
+}
 """Outcomes of comments that change a job, for a counter."""
 
 

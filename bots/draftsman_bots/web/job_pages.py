@@ -7,27 +7,35 @@ import contextlib
 import json
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from starlette.responses import RedirectResponse, StreamingResponse
 from starlette.responses import Response as PlainResponse
-from starlette.responses import StreamingResponse
 
-from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityRow, activity_text
+from draftsman.actions import jobs as actions
+from draftsman.actions.action import Action, Call
+from draftsman.agent_runs.activity.activity import ActivityKind
+from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text
 from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.entities.jobs import JOBS
-from draftsman.errors import DraftsmanError, NotFound
+from draftsman.errors import DraftsmanError, NotFound, NotPermitted
 from draftsman.formats.invisible import escape_invisible, line_ends
 from draftsman.ids import job_number
+from draftsman.jobs.details.log_lines import FOLDED_LINES, fold
 from draftsman.jobs.details.sections.facts import status
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.service.log_feed import LogCursor
-from draftsman.jobs.job import TERMINAL, WAITING, Status
+from draftsman.jobs.job import FAILURES, TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobFilters
+from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import STATUSES
+from draftsman.people.policy import Verb
+from draftsman_bots.web.access import client_address
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.list_pages import table
-from draftsman_bots.web.pages import page
+from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.plugin import WEB
 from draftsman_bots.web.problems import PageProblem
 from draftsman_bots.web.section_html import page_reader
@@ -49,30 +57,58 @@ if TYPE_CHECKING:
 _CURSOR: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})-([0-9]{1,9})\.([0-9]{1,9})")
 _ESCAPE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 """Sequences that color or move the text of a terminal."""
+CONTINUED: Final = (OUTPUT, ActivityKind.MESSAGE)
+"""Kinds whose text goes on with the next entry unless it ends with a line break."""
 
 
-def log_lines(entries: Iterable[Any]) -> list[tuple[str, str]]:
-    """Return (kind, text) of lines: `output`, or the kind of activity."""
-    lines: list[tuple[str, str]] = []
-    open_kind = ""
+@dataclass(frozen=True, slots=True)
+class LogLines:
+    """The lines of an entry of a log; `hidden` lines are between the text and the `end`."""
+
+    kind: str
+    id: str
+    state: str
+    text: str
+    hidden: str = ""
+    end: str = ""
+
+    @property
+    def hidden_lines(self) -> int:
+        """How many lines are hidden."""
+        return self.hidden.count("\n") + 1
+
+
+def log_lines(entries: Iterable[LogEntry]) -> list[LogLines]:
+    """Return entries as lines: calls as they ended, and long texts folded where an agent works."""
+    shown: dict[str, LogLines] = {}
+    open_kind = last = ""
     for entry in entries:
-        kind, text = entry_text(entry)
-        if open_kind == kind and lines:
-            lines[-1] = (kind, lines[-1][1] + text)
+        lines = _lines(entry)
+        if open_kind == entry.kind and (entry.kind == OUTPUT or entry.continues):
+            shown[last] = replace(shown[last], text=shown[last].text + lines.text)
         else:
-            lines.append((kind, text))
-        open_kind = "" if text.endswith("\n") or kind not in ("output", "message") else kind
-    return [(kind, text.removesuffix("\n")) for kind, text in lines if text.strip("\n")]
+            shown[entry.id] = lines
+            last = entry.id
+        is_open = entry.kind in CONTINUED and not lines.text.endswith("\n")
+        open_kind = entry.kind if is_open else ""
+    found = [replace(lines, text=lines.text.removesuffix("\n")) for lines in shown.values()]
+    has_agent = any(lines.kind != OUTPUT for lines in found)
+    return [_folded(lines) if has_agent else lines for lines in found if lines.text.strip("\n")]
 
 
-def entry_text(entry: Any) -> tuple[str, str]:
-    """Return the kind of an entry and its text, without control sequences."""
-    if not isinstance(entry, ActivityRow):
-        return "output", visible(entry.text)
-    text = activity_text(entry)
-    if entry.kind not in TEXT_KINDS:
-        text = " ".join(text.split())
-    return str(entry.kind), visible(text)
+def _folded(lines: LogLines) -> LogLines:
+    most = FOLDED_LINES.get(lines.kind)
+    texts = lines.text.split("\n")
+    begin, count, end = fold(texts, most or len(texts))
+    if not count:
+        return lines
+    hidden = texts[len(begin) : len(begin) + count]
+    return replace(lines, text="\n".join(begin), hidden="\n".join(hidden), end="\n".join(end))
+
+
+def _lines(entry: LogEntry) -> LogLines:
+    """Return an entry without control sequences."""
+    return LogLines(entry.kind, entry.id, entry.state or "", visible(entry_text(entry)))
 
 
 def visible(text: str) -> str:
@@ -113,10 +149,18 @@ MAX_FILTER: Final = 200
 _GROUPS: Final = {
     "": ("All", None),
     "waiting": ("Waiting for people", WAITING),
+    "failures": ("Failures that need a person", FAILURES),
     "active": ("Not finished", frozenset(Status) - TERMINAL),
     "finished": ("Finished", TERMINAL),
 }
 """Filters of several statuses, by name: their text and statuses."""
+
+
+ACTIONS: Final[dict[str, Action[int, ..., Any]]] = {
+    "dismiss": actions.dismiss,
+    "undismiss": actions.undismiss,
+}
+"""The actions of the form of a failed job."""
 
 
 async def jobs(context: WebContext, request: Request) -> Response:
@@ -155,17 +199,39 @@ async def show(context: WebContext, request: Request) -> Response:
     details = await rt.read_model.details(number, events=EVENTS)
     entries, cursor = await rt.log_feed.tail(number, LOG_ITEMS)
     reader = page_reader(rt, details)
-    return details_page(visit, details, reader, log_lines(entries), encode_cursor(cursor))
+    failure = _failure_action(context, visit, details)
+    lines = log_lines(entries)
+    return details_page(visit, details, reader, lines, encode_cursor(cursor), failure=failure)
+
+
+async def act(context: WebContext, request: Request) -> Response:
+    """Dismiss the failure of a job, or take that back, then show the job."""
+    visit = await context.access.required(request)
+    fields = await read_form(request)
+    context.access.check_form(visit, fields)
+    context.limits.count_form(visit.session.id, client_address(request, context.settings))
+    number = await _number(request)
+    name = fields.get("action", "")
+    if name not in ACTIONS:
+        raise PageProblem(400, "The form is incomplete.", "Open the page again.")
+    call = Call(context.rt_of(visit), visit.actor)
+    if name == "dismiss":
+        await actions.dismiss(call, number, fields.get("reason", ""))
+    else:
+        await actions.undismiss(call, number)
+    return RedirectResponse(f"/jobs/D-{number}", 303)
 
 
 def details_page(
     visit: Visit | None,
     details: JobDetails,
     reader: Reader,
-    lines: Sequence[tuple[str, str]],
+    lines: Sequence[LogLines],
     cursor: str,
+    *,
+    failure: str = "",
 ) -> Response:
-    """Return the page of a job with the end of its log."""
+    """Return the page of a job with the end of its log, and the action on its `failure`."""
     return page(
         "job",
         visit,
@@ -176,8 +242,23 @@ def details_page(
         sections=[*sections(details, reader)],
         lines=lines,
         cursor=cursor,
+        failure=failure,
         has_patch=any(artifact.kind == "patch" for artifact in details.artifacts),
     )
+
+
+def _failure_action(context: WebContext, visit: Visit, details: JobDetails) -> str:
+    """Return the name of the action that a person may take on a failure; "" for none."""
+    job = details.job
+    if job.status not in FAILURES or details.retry_chain[-1].number != job.number:
+        return ""
+    try:
+        context.rt.policy.check(visit.actor, Verb.DISMISS, invoker=job.invoker_id)
+    except NotPermitted:
+        return ""
+    if details.wait_reason.dismissal is not None:
+        return "undismiss"
+    return "" if job.error_class == ErrorClass.DENIED else "dismiss"
 
 
 async def changes(context: WebContext, request: Request) -> Response:
@@ -227,6 +308,7 @@ def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     status = entered["status"]
     if status in _GROUPS:
         filters["statuses"] = _statuses(_GROUPS[status][1])
+        filters["failures"] = status == "failures"
     elif status in set(Status):
         filters["statuses"] = [Status(status)]
     else:
@@ -300,12 +382,11 @@ async def _events(
     context: WebContext, visit: Visit, number: int, after: LogCursor
 ) -> AsyncIterator[str]:
     """Yield events; the last has the name `end`, if the job has ended."""
-    queue: asyncio.Queue[Any] = asyncio.Queue(_BUFFER)
+    queue: asyncio.Queue[tuple[LogEntry, LogCursor] | None] = asyncio.Queue(_BUFFER)
     reader = asyncio.create_task(_read(context, number, after, queue))
     loop = asyncio.get_running_loop()
     end = loop.time() + LIFETIME
     checked = loop.time()
-    cursor = after
     try:
         yield "retry: 3000\n\n"
         while not context.stop and loop.time() < end:
@@ -316,15 +397,16 @@ async def _events(
                 yield ": alive\n\n"
             try:
                 async with asyncio.timeout(1):
-                    entry = await queue.get()
+                    read = await queue.get()
             except TimeoutError:
                 continue
-            if entry is None:
+            if read is None:
                 yield "event: end\ndata: {}\n\n"
                 return
-            cursor = cursor.after(entry)
-            kind, text = entry_text(entry)
-            data = json.dumps({"kind": kind, "text": text})
+            entry, cursor = read
+            lines = _lines(entry)
+            fields = {"kind": lines.kind, "id": lines.id, "state": lines.state, "text": lines.text}
+            data = json.dumps(fields)
             yield f"id: {encode_cursor(cursor)}\ndata: {data}\n\n"
     except DraftsmanError:  # of the check of the session: the browser connects again
         return
@@ -333,10 +415,15 @@ async def _events(
 
 
 async def _read(
-    context: WebContext, number: int, after: LogCursor, queue: asyncio.Queue[Any]
+    context: WebContext,
+    number: int,
+    after: LogCursor,
+    queue: asyncio.Queue[tuple[LogEntry, LogCursor] | None],
 ) -> None:
     """Put the entries of the log into the queue, then None; ends silently with the database."""
     with contextlib.suppress(DraftsmanError):
-        async for entry in context.rt.log_feed.items(number, follow=True, after=after):
-            await queue.put(entry)
+        feed = context.rt.log_feed
+        known = await feed.reader(number, LOG_ITEMS, after)
+        async for read in feed.entries(number, follow=True, after=after, reader=known):
+            await queue.put(read)
         await queue.put(None)

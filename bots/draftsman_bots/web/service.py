@@ -111,6 +111,7 @@ def application(context: WebContext) -> Starlette:
             route("/lists/{name}", list_pages.show),
             route("/jobs", job_pages.jobs),
             route("/jobs/{job}", job_pages.show),
+            route("/jobs/{job}", job_pages.act, "POST"),
             route("/jobs/{job}/changes", job_pages.changes),
             route("/jobs/{job}/pictures/{name:path}", job_pages.picture),
             route("/jobs/{job}/log", job_pages.stream),

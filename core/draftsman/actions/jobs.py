@@ -19,6 +19,7 @@ from draftsman.actions.action import (
     Arguments,
     Call,
     Subject,
+    Surface,
     action,
     listed,
 )
@@ -269,6 +270,7 @@ async def retry(
     consequence="Failures that are dismissed no longer need a person; they and their events stay.",
     progress="Dismissing",
     undo="undismiss",
+    surfaces=CHATS | {Surface.PAGES},
 )
 async def dismiss(call: Call, job: int, reason: str = "") -> ActionResult[DismissResult]:
     """Take a failure out of attention."""
@@ -286,6 +288,7 @@ async def dismiss(call: Call, job: int, reason: str = "") -> ActionResult[Dismis
     fits=DISMISSABLE,
     progress="Taking back",
     undo="dismiss",
+    surfaces=TEXTS | {Surface.PAGES},
 )
 async def undismiss(call: Call, job: int) -> ActionResult[DismissResult]:
     """Take the dismissal of a failure back."""

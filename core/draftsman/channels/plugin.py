@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -118,6 +118,12 @@ class ChannelPlugin:
     """Function of the `Settings` and the `Runtime` that returns an asynchronous iterator of
     `draftsman_bots.process.checks.Check`, for `draftsman doctor`. The runtime is None while the
     database cannot be reached. None: nothing is checked."""
+    live_checks: str | None = None
+    """Name of its `LiveChecks` (`draftsman.deliveries.channels.live_check`), which try on the real
+    service what the channel assumes of it, for `draftsman doctor --live`. None: there are none."""
+    live_names: Callable[[Any], Sequence[str]] | None = None
+    """Returns the names of its services after `--live`, by the `Settings`. By default its own name,
+    once it is configured."""
     commands: tuple[ChannelCommand, ...] = ()
     """Its commands; one with the name of another command is ignored."""
     statement_timeout: float | None = None
@@ -129,6 +135,14 @@ class ChannelPlugin:
         for field, default in (("table", self.name), ("bot_label", f"{self.label} bot")):
             if not getattr(self, field):
                 object.__setattr__(self, field, default)
+
+    def services(self, settings: Any) -> Sequence[str]:
+        """Return the names of its configured services that have live checks."""
+        if self.live_checks is None:
+            return ()
+        if self.live_names is not None:
+            return self.live_names(settings)
+        return (self.name,) if self.setup(settings) is None else ()
 
     def setup(self, settings: Any, target: str | None = None) -> str | None:
         """Return what to add to the `Settings` for the channel or a target; None: nothing."""

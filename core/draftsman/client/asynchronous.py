@@ -22,7 +22,7 @@ from draftsman.errors import Conflict, QuestionClosed, Refused, UsageError
 from draftsman.events.event import Event
 from draftsman.ids import job_name, parse_job, parse_question
 from draftsman.jobs.control.job_message import SentMessage
-from draftsman.jobs.control.service.control import CancelResult, PauseResult
+from draftsman.jobs.control.service.control import CancelResult, DismissResult, PauseResult
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import TERMINAL, Job, Source
 from draftsman.jobs.job_summary import JobFilters, JobSummary
@@ -618,6 +618,21 @@ class Client(QuestionClient):
         number = await self._number(job)
         actor = await self._rt.actor(Source.API)
         return await self._rt.job_control.retry(number, actor, fresh=fresh, again=again)
+
+    async def dismiss(self, job: JobName, reason: str | None = None) -> DismissResult:
+        """Take a failed job out of those that need a person; a second call changes nothing.
+
+        Raises NotFound, and Refused if the job did not fail, or was denied or retried.
+        """
+        number = await self._number(job)
+        actor = await self._rt.actor(Source.API)
+        return await self._rt.job_control.dismiss(number, actor, reason)
+
+    async def undismiss(self, job: JobName) -> DismissResult:
+        """Take the dismissal of a failed job back; raises Refused without one."""
+        number = await self._number(job)
+        actor = await self._rt.actor(Source.API)
+        return await self._rt.job_control.undismiss(number, actor)
 
     async def events(
         self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False

@@ -18,7 +18,7 @@ from draftsman.costs.budgets import BudgetUse, Cost
 from draftsman.database.caller_connection import CallersConnection
 from draftsman.events.event import Event
 from draftsman.jobs.control.job_message import SentMessage
-from draftsman.jobs.control.service.control import CancelResult, PauseResult
+from draftsman.jobs.control.service.control import CancelResult, DismissResult, PauseResult
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import Job
 from draftsman.jobs.job_summary import JobFilters, JobSummary
@@ -401,6 +401,17 @@ class BlockingClient(LoopThread):
         `fresh` starts from the beginning; `again` allows a completed job. Raises NotFound, Refused.
         """
         return self._run(self._client.retry(job, fresh=fresh, again=again))
+
+    def dismiss(self, job: JobName, reason: str | None = None) -> DismissResult:
+        """Take a failed job out of those that need a person; a second call changes nothing.
+
+        Raises NotFound, and Refused if the job did not fail, or was denied or retried.
+        """
+        return self._run(self._client.dismiss(job, reason))
+
+    def undismiss(self, job: JobName) -> DismissResult:
+        """Take the dismissal of a failed job back; raises Refused without one."""
+        return self._run(self._client.undismiss(job))
 
     def events(
         self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False

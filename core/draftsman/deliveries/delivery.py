@@ -97,6 +97,10 @@ class Subject:
     paused_by: str | None = None
     pause_reason: str | None = None
     """Reason of the pause of the job; None: not paused."""
+    failure_open: bool = False
+    """Whether it failed, and was neither denied, nor retried, nor dismissed."""
+    dismissed: str = ""
+    """Who took its failure out of attention, and why: `by anna: fixed upstream`."""
     asks_with: str | None = None
     """The identical question that the target shows instead of that of the job: `D-141/1`."""
     next_retry_at: datetime | None = None

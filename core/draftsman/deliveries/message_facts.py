@@ -54,6 +54,9 @@ class MessageFacts:
     paused_by: str | None
     pause_reason: str | None
     """Reason of the pause of the job; None: not paused."""
+    failure_open: bool
+    dismissed_by: str | None
+    dismissal_reason: str | None
     replacement_target: str | None
     """Replacement of a target that no longer exists."""
     now: datetime

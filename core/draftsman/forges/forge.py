@@ -47,6 +47,10 @@ class Discussion(Protocol):
         """Replace the text of a comment."""
         ...
 
+    async def delete(self, id: str) -> None:
+        """Delete a comment; one that does not exist is no error."""
+        ...
+
 
 class Forge(Protocol):
     """A repository on a forge. `tests/core/forges/api_contract.py` is its contract.

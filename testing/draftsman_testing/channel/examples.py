@@ -99,6 +99,19 @@ def _examples() -> Iterator[tuple[str, Message]]:
             yield f"result {status}", _about(DeliveryKind.RESULT, status=status, **ENDED[status])
     yield "status denied", _about(DeliveryKind.STATUS, status=Status.FAILED, **DENIED)
     yield (
+        "status open failure",
+        _about(DeliveryKind.STATUS, status=Status.FAILED, error="boom", failure_open=True),
+    )
+    yield (
+        "status dismissed",
+        _about(
+            DeliveryKind.STATUS,
+            status=Status.FAILED,
+            error="boom",
+            dismissed="by ben: fixed upstream",
+        ),
+    )
+    yield (
         "status paused",
         _about(
             DeliveryKind.STATUS,
@@ -111,7 +124,7 @@ def _examples() -> Iterator[tuple[str, Message]]:
         "status with progress",
         replace(
             _about(DeliveryKind.STATUS, status=Status.RUNNING),
-            payload={"progress": {"plan": "3 of 7 steps: write tests", "line": "[runs] npm test"}},
+            payload={"progress": {"plan": "3 of 7 steps: write tests", "line": "▸ npm test"}},
         ),
     )
     yield (

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from aiohttp import web
 
+Change = Callable[[Mapping[str, Any], Callable[[], Any]], Any]
 ANY: Final = "*"
 """Every call."""
 HTML: Final = "<!DOCTYPE html><html><body><h1>503 Service Unavailable</h1></body></html>"
@@ -68,10 +70,25 @@ class Faults(ABC, Generic[CallName]):
         self._random: random.Random | None = None
         self._rates: dict[Fault, float] = {}
         self._spared: frozenset[CallName] = frozenset()
+        self._changes: dict[CallName, Change] = {}
 
     @abstractmethod
     def _queue(self, call: CallName) -> deque[Fault] | None:
         """Return the queued faults of a call, if there are any."""
+
+    def change(self, call: CallName, change: Change) -> None:
+        """Let the service do something else in a call from now on.
+
+        `change` gets the arguments of a call, and the function that performs it. It returns the
+        response, which it may change, or raises an error of the fake.
+        """
+        self._changes[call] = change
+
+    def perform(self, call: CallName, args: Mapping[str, Any], work: Callable[[], Any]) -> Any:
+        """Perform a call, as it was changed."""
+        if (change := self._changes.get(call)) is None:
+            return work()
+        return change(args, lambda: copy.deepcopy(work()))
 
     def random(
         self, seed: int, rates: Mapping[Fault, float], spare: tuple[CallName, ...] = ()
@@ -86,6 +103,7 @@ class Faults(ABC, Generic[CallName]):
     def clear(self) -> None:
         """Remove all faults."""
         self._queues.clear()
+        self._changes.clear()
         self._random = None
 
     @property

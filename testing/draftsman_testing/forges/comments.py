@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from aiohttp import web
+
 from draftsman_testing.forges.conversation import Comment
 from draftsman_testing.forges.event_routes import GitHubEvents, Routes
 from draftsman_testing.forges.server import Page, Refused, Request
@@ -34,6 +36,7 @@ class IssueComments:
             ("POST", ISSUE + r"/(\d+)/comments", "comment", self._written),
             ("GET", one, "comment of", self._one),
             ("PATCH", one, "edit comment", self._edited),
+            ("DELETE", one, "delete comment", self._deleted),
         ]
 
     def _shown(self, note: Note) -> dict[str, Any]:
@@ -131,6 +134,10 @@ class IssueComments:
         note = self._found(call)
         note.body = self._checked(call)
         return self._shown(note)
+
+    def _deleted(self, call: Request) -> Any:
+        self._world.notes.remove(self._found(call))
+        return web.Response(status=204)
 
     def _checked(self, call: Request) -> str:
         body = str(call.body.get("body") or "")

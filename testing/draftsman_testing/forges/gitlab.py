@@ -53,6 +53,7 @@ class FakeGitLab(FakeForge):
             ("POST", PROJECT + NOTES, "comment", self._write_note),
             ("GET", PROJECT + NOTES + r"/(\d+)", "comment of", self._read_note),
             ("PUT", PROJECT + NOTES + r"/(\d+)", "edit comment", self._edit_note),
+            ("DELETE", PROJECT + NOTES + r"/(\d+)", "delete comment", self._delete_note),
             ("POST", PROJECT + r"/statuses/(\w+)", "status", self._status),
             ("GET", PROJECT + r"/repository/commits/(\w+)/statuses", "checks", self._checks),
             *GitLabEvents(self).routes(),
@@ -219,6 +220,10 @@ class FakeGitLab(FakeForge):
 
     def _read_note(self, call: Request) -> Any:
         return _note(self.world, self._find_note(call))
+
+    def _delete_note(self, call: Request) -> Any:
+        self.world.notes.remove(self._find_note(call))
+        return web.Response(status=204)
 
     def _edit_note(self, call: Request) -> Any:
         note = self._find_note(call)

@@ -13,6 +13,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
@@ -214,7 +215,8 @@ class FakeForge(FakeServer[Call], ABC):
                 raw = await request.read()
                 body = json.loads(raw) if raw else {}
                 call = Request(request, parts, dict(request.query), body)
-                response = self._response(request, operation(call))
+                result = self.world.faults.perform(name, body, partial(operation, call))
+                response = self._response(request, result)
             except Refused as refused:
                 response = web.json_response(
                     refused.body, status=refused.status, headers=refused.headers

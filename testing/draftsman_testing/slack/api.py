@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -52,7 +53,8 @@ class Api:
 
         def done() -> web.Response:
             try:
-                result = self._allowed(name, str(token)).work(self._world, args)
+                work = partial(self._allowed(name, str(token)).work, self._world, args)
+                result = self._faults.perform(name, args, work)
             except ApiError as refused:
                 return self._refusal(name, args, refused)
             return self._record(name, args, "ok", self._json({"ok": True} | result, name))

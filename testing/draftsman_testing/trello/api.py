@@ -103,7 +103,8 @@ class Api:
 
     async def _perform(self, call: Call, route: Route, api_call: ApiCall) -> web.Response:
         try:
-            result = route.work(api_call)
+            name = (route.method, route.path)
+            result = self._faults.perform(name, call.args, partial(route.work, api_call))
             content: Any = await result if inspect.isawaitable(result) else result
         except ApiError as refused:
             return self._refuse(call, refused)

@@ -66,20 +66,7 @@ class Interactions(FakeServer[Call]):
         self, board: str, name: str, type: str = "text", options: Sequence[str] = ()
     ) -> str:
         """Add a custom field to a board, a list with its options; return the id."""
-        id = self.world.id()
-        self.world.custom_fields[id] = {
-            "id": id, "idModel": board, "modelType": "board", "name": name, "type": type,
-            "pos": 16384, "display": {"cardFront": True}, "isSuggestedField": False,
-        }  # fmt: skip
-        if type == "list":
-            self.world.custom_fields[id]["options"] = [
-                {
-                    "id": self.world.id(), "idCustomField": id, "value": {"text": option},
-                    "color": "none", "pos": 16384 * number,
-                }
-                for number, option in enumerate(options, 1)
-            ]  # fmt: skip
-        return id
+        return str(boards.add_field(self.world, board, name, type, options)["id"])
 
     def card(
         self,

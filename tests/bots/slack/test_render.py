@@ -80,11 +80,11 @@ def test_a_paused_job_shows_who_paused_it_and_why() -> None:
 
 
 def test_a_running_job_shows_its_plan_and_newest_line() -> None:
-    progress = {"progress": {"plan": "3 of 7 steps: <write>", "line": "[runs] npm test"}}
+    progress = {"progress": {"plan": "3 of 7 steps: <write>", "line": "▸ npm test"}}
     fields = {"payload": progress, "subject_status": Status.RUNNING}
     blocks = rendered(DeliveryKind.STATUS, **fields)["blocks"]
     texts = [element["text"] for element in blocks[2]["elements"]]
-    assert texts == ["3 of 7 steps: &lt;write&gt;", "[runs] npm test"]
+    assert texts == ["3 of 7 steps: &lt;write&gt;", "▸ npm test"]
     over = rendered(DeliveryKind.STATUS, **(fields | {"subject_status": Status.COMPLETED}))
     assert "steps" not in str(over["blocks"])
 
@@ -132,6 +132,8 @@ def test_the_card_can_be_canceled_while_the_job_lives_and_retried_after() -> Non
     assert actionable(alive) == [ids.CANCEL]
     assert alive["blocks"][-1]["elements"][0]["value"] == ids.job_value(7)
     assert actionable(rendered(DeliveryKind.STATUS, subject_status=Status.FAILED)) == [ids.RETRY]
+    is_open = rendered(DeliveryKind.STATUS, subject_status=Status.FAILED, failure_open=True)
+    assert actionable(is_open) == [ids.RETRY, ids.DISMISS]
     assert actionable(rendered(DeliveryKind.STATUS, subject_status=Status.COMPLETED)) == []
 
 

@@ -92,10 +92,10 @@ def test_a_paused_job_shows_who_paused_it_and_why() -> None:
 
 
 def test_a_running_job_shows_its_plan_and_newest_line() -> None:
-    progress = {"progress": {"plan": "3 of 7 steps: *write*", "line": "[runs] npm test"}}
+    progress = {"progress": {"plan": "3 of 7 steps: *write*", "line": "▸ npm test"}}
     message = message_of(DeliveryKind.STATUS, payload=progress)
     running = replace(message, subject=replace(message.subject, status=Status.RUNNING))
-    assert render(running).endswith("\n\n3 of 7 steps: \\*write\\*\n\n\\[runs\\] npm test")
+    assert render(running).endswith("\n\n3 of 7 steps: \\*write\\*\n\n▸ npm test")
     assert "steps" not in render(message)
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 
-from draftsman.agent_runs.activity.activity import Activity, ActivityKind
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind, ActivityRow
+from draftsman.agent_runs.activity.log_entries import LogReader
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.jobs.runs.saved_data import LogChunk
 from draftsman.results import Picture, Table
 from draftsman.runtime import Runtime
 from draftsman_bots.web import job_pages as log_stream
@@ -39,6 +42,10 @@ async def test_jobs_are_filtered_and_paged(
     anna = await inbox.visit(people.anna)
     everything = (await anna.get("/jobs")).text
     assert all(f"D-{number}<" in everything for number in (failed, done, own))
+    await rt.job_control.dismiss(dismissed := await make.failed(), make.owner)
+    open_failures = (await anna.get("/jobs?status=failures")).text
+    assert f"D-{failed}<" in open_failures
+    assert f"D-{dismissed}<" not in open_failures
     only = (await anna.get("/jobs?status=failed")).text
     assert f"D-{failed}<" in only
     assert f"D-{own}<" not in only
@@ -209,6 +216,35 @@ def test_control_sequences_are_removed() -> None:
     assert log_lines([]) == []
 
 
+def test_a_log_has_a_line_for_a_call_and_folds_long_output_of_an_agent() -> None:
+    reader = LogReader()
+    at = datetime(2026, 11, 30, tzinfo=UTC)
+
+    def row(seq: int, kind: str, text: str, state: str | None = None) -> ActivityRow:
+        return ActivityRow(1, seq, kind, state, None, text, {}, seq == 9, at)
+
+    output = LogChunk(1, 0, "".join(f"line {n}\n" for n in range(60)), at)
+    records: list[LogChunk | ActivityRow] = [
+        row(1, "tool", "npm test", "running"),
+        output,
+        row(2, "tool", "npm test", "failed"),
+        row(8, "message", "Do"),
+        row(9, "message", "ne"),
+        row(10, "message", "Again\n"),
+    ]
+    entries = [entry for record in records for entry in reader.add(record)]
+    lines = log_lines(entries)
+    assert [(line.kind, line.state, line.text) for line in lines if line.kind != "output"] == [
+        ("tool", "failed", "✗ npm test"),
+        ("message", "", "Done"),
+        ("message", "", "Again"),
+    ]
+    (folded,) = (line for line in lines if line.kind == "output")
+    assert (folded.text[-6:], folded.hidden_lines, folded.end[:7]) == ("line 9", 40, "line 50")
+    (whole,) = log_lines(reader.add(output))
+    assert (whole.hidden, whole.text.count("\n")) == ("", 59)
+
+
 PNG = b"\x89PNG\r\n\x1a\n and so on"
 
 
@@ -236,3 +272,28 @@ async def test_a_picture_of_a_result_is_on_its_page(
         assert picture.headers["x-content-type-options"] == "nosniff"
     for name in ("evil.svg", "none.png"):
         assert (await anna.get(f"/jobs/{work.name}/pictures/{name}")).status_code == 404, name
+
+
+async def test_a_failure_is_dismissed_and_the_dismissal_is_taken_back(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    number = await make.dead(actor=people.anna)
+    path = f"/jobs/D-{number}"
+    anna, erin = await inbox.visit(people.anna), await inbox.visit(people.erin)
+    assert ">Dismiss<" not in (await erin.get(path)).text
+    form = await anna.hidden(path)
+    assert form["action"] == "dismiss"
+    sent = await anna.post(path, form | {"reason": "fixed <upstream>"})
+    assert (sent.status_code, sent.headers["location"]) == (303, path)
+    assert "by anna: fixed &lt;upstream&gt;" in (await anna.get(path)).text
+    assert await rt.read_model.jobs(failures=True) == []
+    back = await anna.hidden(path)
+    assert back["action"] == "undismiss"
+    assert (await anna.post(path, back)).status_code == 303
+    assert len(await rt.read_model.jobs(failures=True)) == 1
+    assert (await anna.post(path, form | {"action": "x"})).status_code == 400
+    assert (await anna.post(path, form | {"csrf": "x"})).status_code == 403
+    await rt.job_control.retry(number, make.owner)
+    assert ">Dismiss<" not in (await anna.get(path)).text
+    refused = await anna.post(path, form)
+    assert "nothing to dismiss" in refused.text

@@ -206,13 +206,13 @@ async def test_an_edit_is_shown_as_a_diff_and_a_long_call_is_an_artifact_too(
     assert [text for run, text in states.values() if run == 1] == [
         "[plan] 0 of 2 steps: Edit it",
         "Let me think",
-        "[waits] edit: a.txt",
+        "? edit: a.txt",
     ]
     assert [text[:40] for run, text in states.values() if run > 1] == [
-        "[done] edit: a.txt",
+        "✓ edit: a.txt",
         "[changed] a.txt",
-        f"[waits] execute: : {'x' * 21}",
-        f"[done] execute: : {'x' * 22}",
+        f"? execute: : {'x' * 27}",
+        f"✓ execute: : {'x' * 27}",
         "all done",
         "[usage] 1,000 tokens in, 20 tokens out",
     ]

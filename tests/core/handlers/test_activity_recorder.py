@@ -144,7 +144,7 @@ async def test_chats_show_progress_rarely_and_less_often_in_a_long_run(
 
     async def show(lease: Lease, plan: str, line: str) -> int:
         shown.append(now)
-        assert (plan, line[:6]) == ("0 of 1 step: write", "[runs]")
+        assert (plan, line[:1]) == ("0 of 1 step: write", "▸")
         return 1
 
     monkeypatch.setattr(activity_recorder, "time", SimpleNamespace(monotonic=lambda: now))

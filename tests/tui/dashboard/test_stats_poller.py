@@ -140,7 +140,8 @@ def test_a_narrow_overview_keeps_the_counts_of_jobs_that_need_attention() -> Non
         (78, "queued 12  running 12  failed 12  dead letter 12"),
         (200, "queued 12  scheduled 12  retrying 12  running 12  waiting 12  failed 12"),
     ):
-        drawn = lines(DashboardStats(jobs, [], WorkerStats()), NOW, width=width, waiting=9)
+        stats = DashboardStats(jobs, [], WorkerStats(), open_failures=jobs)
+        drawn = lines(stats, NOW, width=width, waiting=9)
         first = drawn.plain.partition("\n")[0]
         assert first.startswith(f" 9 waiting for you   {shown}"), first
         assert len(first) <= width

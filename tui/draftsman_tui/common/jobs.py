@@ -48,4 +48,5 @@ def reason_data(reason: WaitReason) -> dict[str, Any]:
         "next_step": reason.next_step,
         "due_in": reason.due_in,
         "paused": reason.paused,
+        "dismissal": reason.dismissal,
     }

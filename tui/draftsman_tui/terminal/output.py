@@ -54,9 +54,14 @@ CHECK_STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 """Style of each result of a check."""
 
 
-def check_lines(status: str, text: str, hint: str | None, name: str = "") -> list[Text]:
-    """Render the result of a check, and below it how to fix the problem."""
-    label = f"{name:<14}  " if name else ""
+def check_lines(
+    status: str, text: str, hint: str | None, name: str = "", width: int = 14
+) -> list[Text]:
+    """Render the result of a check, and below it how to fix the problem.
+
+    `width` is that of the names, in cells.
+    """
+    label = f"{name:<{width}}  " if name else ""
     first = line(styled(f"{status:<4}", CHECK_STYLES[status]), f"  {label}{one_line(text)}")
     return [first, styled(f"      → {one_line(hint)}", "cyan")] if hint else [first]
 
@@ -99,6 +104,11 @@ class CommandOutput:
         return stdio.is_terminal(sys.stdout)
 
     @property
+    def has_cursor(self) -> bool:
+        """Whether stdout is a terminal on which text can be replaced."""
+        return self.on_screen and os.environ.get("TERM") not in stdio.DUMB
+
+    @property
     def width(self) -> int:
         """Width of stdout in cells."""
         return stdio.width(sys.stdout)
@@ -138,6 +148,10 @@ class CommandOutput:
     def print(self, *parts: RenderableType, cut: bool = False) -> None:
         """Print text; plain strings are escaped. `cut` truncates long lines on a terminal."""
         self.write(self._render(sys.stdout, parts, cut=cut))
+
+    def rendered(self, *parts: RenderableType) -> str:
+        """Return lines as they are printed, truncated to a row each."""
+        return self._render(sys.stdout, parts, cut=True)
 
     def print_stderr(self, *parts: RenderableType, cut: bool = False) -> None:
         """Print text to stderr, like `print`."""

@@ -82,6 +82,7 @@ LONG_LABEL: Final = 60
 JOB_ACTIONS: Final = {
     Action.CANCEL: ids.CANCEL,
     Action.RETRY: ids.RETRY,
+    Action.DISMISS: ids.DISMISS,
     Action.REVISE: ids.REVISE,
 }
 QUESTION_ACTIONS: Final = {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.actions import jobs as actions
 from draftsman.errors import UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import parse_question
+from draftsman.jobs.job import FAILURES
 from draftsman.jobs.retries import ErrorClass
 from draftsman.people.spans import ActorRef
 from draftsman.text import humanize
@@ -18,6 +19,7 @@ from draftsman_bots.slack.deliveries.mrkdwn import chat_command, escape_truncate
 from draftsman_bots.slack.ephemeral import Reply
 
 if TYPE_CHECKING:
+    from draftsman.actions.action import Action
     from draftsman.jobs.details.wait_reason import WaitReason
     from draftsman.jobs.job import Job
     from draftsman.runtime import Runtime
@@ -72,7 +74,7 @@ async def _show(_: BotContext, rt: Runtime, command: ParsedText) -> Reply:
         denied = job.error_class == ErrorClass.DENIED
         lines.append(f"{'' if denied else 'last error: '}{escape_truncated(job.last_error, 500)}")
     text = "\n".join(lines)
-    return Reply(text, [section(text), _controls(job)])
+    return Reply(text, [section(text), _controls(job, reason)])
 
 
 async def _job(rt: Runtime, command: ParsedText) -> Job:
@@ -87,9 +89,13 @@ def _status_text(reason: WaitReason) -> str:
     return f"paused ({status})" if reason.shown_as_paused else status
 
 
-def _controls(job: Job) -> Block:
-    action = actions.cancel if job.finished_at is None else actions.retry
-    return controls_row([job_button(action, job.number)])
+def _controls(job: Job, reason: WaitReason) -> Block:
+    shown: list[Action[int, ..., Any]] = [
+        actions.cancel if job.finished_at is None else actions.retry
+    ]
+    if job.status in FAILURES and reason.reason not in ("denied", "dismissed"):
+        shown.append(actions.dismiss)
+    return controls_row([job_button(action, job.number) for action in shown])
 
 
 READ: Final = {"list": list_jobs, "status": _status, "show": _show}

@@ -215,9 +215,13 @@ def _caught(send: Callable[[], T], where: str, writes: bool) -> T | Failure:
 
 
 def _query(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Join lists with commas, and omit parameters that are None."""
+    """Join lists of texts with commas, and omit parameters that are None."""
     return {
-        name: ",".join(value) if isinstance(value, list | tuple) else value
+        name: ",".join(value) if _is_list_of_texts(value) else value
         for name, value in params.items()
         if value is not None
     }
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)

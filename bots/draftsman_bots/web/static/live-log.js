@@ -1,4 +1,5 @@
-// Appends the live log of a job to its page. Without scripts, the page has a link to refresh.
+// Appends the live log of a job to its page; a call of a tool keeps its line until it has ended.
+// Without scripts, the page has a link to refresh.
 "use strict";
 
 const MAX_LINES = 3000;
@@ -7,13 +8,20 @@ const live = document.getElementById("live");
 const box = log.parentElement;
 let openKind = null;
 
-function append(kind, text) {
+function append({ kind, text, id, state }) {
   const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+  const earlier = kind === "tool" && document.getElementById(id);
+  if (earlier) {
+    earlier.className = "line tool " + state.replace(/[^a-z_]/g, "");
+    earlier.textContent = text + "\n";
+    return;
+  }
   const continues = kind === "output" || kind === "message";
   let line = log.lastElementChild;
   if (!continues || openKind !== kind || !line) {
     line = document.createElement("span");
-    line.className = "line " + kind.replace(/[^a-z_-]/g, "");
+    line.className = ("line " + kind + " " + state).replace(/[^a-z_ -]/g, "");
+    line.id = id;
     log.append(line);
   }
   line.append(continues ? text : text.replace(/\n*$/, "\n"));
@@ -34,8 +42,7 @@ if (log.dataset.stream && "EventSource" in window) {
   const source = new EventSource(log.dataset.stream);
   source.onopen = () => show("live");
   source.onmessage = (event) => {
-    const item = JSON.parse(event.data);
-    append(item.kind, item.text);
+    append(JSON.parse(event.data));
   };
   source.addEventListener("end", () => {
     source.close();

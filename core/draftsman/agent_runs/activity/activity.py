@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from draftsman.formats.amounts import counted, format_money
 from draftsman.formats.truncation import truncate
-from draftsman.jobs.status_display import Meaning
 from draftsman.text import first_line
 
 TEXT: Final = 4000
@@ -52,15 +51,6 @@ class ActivityState(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     DELETED = "deleted"
-
-
-_STATE_MEANINGS: Final[Mapping[str, Meaning]] = {
-    ActivityState.PENDING: Meaning.PENDING,
-    ActivityState.RUNNING: Meaning.ACTIVE,
-    ActivityState.COMPLETED: Meaning.SUCCESS,
-    ActivityState.FAILED: Meaning.FAILURE,
-}
-_SECONDARY: Final = (ActivityKind.THOUGHT, ActivityKind.USAGE, ActivityKind.NOTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,29 +218,41 @@ def _first_part(text: str, most: int) -> str:
 
 
 MARKS: Final[Mapping[str, str]] = {
-    ActivityState.PENDING: "waits",
-    ActivityState.RUNNING: "runs",
-    ActivityState.COMPLETED: "done",
-    ActivityState.FAILED: "failed",
+    ActivityState.PENDING: "?",
+    ActivityState.RUNNING: "▸",
+    ActivityState.COMPLETED: "✓",
+    ActivityState.FAILED: "✗",
 }
-"""State of a call of a tool, as a short word."""
+"""State of a call of a tool, as a mark."""
 
 
-def activity_meaning(row: ActivityRow) -> Meaning | None:
-    """Return what the state or else the kind of a row means; None: nothing special."""
-    secondary = Meaning.NEUTRAL if row.kind in _SECONDARY else None
-    return _STATE_MEANINGS.get(row.state or "", secondary)
+class ActivityFields(Protocol):
+    """What the text of an activity is made from."""
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+
+    @property
+    def state(self) -> str | None:
+        """Its state."""
+
+    @property
+    def detail(self) -> Mapping[str, Any]:
+        """Its details."""
 
 
-def activity_text(row: Activity | ActivityRow) -> str:
-    """Return a row as text: `[done] execute: npm test`, `[plan] 3 of 7 steps: write tests`."""
+def activity_text(row: ActivityFields) -> str:
+    """Return a row as text: `✓ execute: npm test`, `[plan] 3 of 7 steps: write tests`."""
     match row.kind:
         case ActivityKind.MESSAGE | ActivityKind.THOUGHT:
             return row.text
         case ActivityKind.TOOL:
-            tool = row.detail.get("tool")
-            name = f"{tool}: " if tool and tool != row.text else ""
-            return f"[{MARKS.get(str(row.state), row.state or 'runs')}] {name}{row.text}"
+            return call_text(row.state, row.detail.get("tool"), row.text)
         case ActivityKind.FILE:
             return f"[{row.state or 'changed'}] {row.text}"
         case ActivityKind.PLAN:
@@ -259,6 +261,12 @@ def activity_text(row: Activity | ActivityRow) -> str:
             return f"[usage] {usage_text(row.detail)}"
         case _:
             return f"[{row.kind}] {row.text}"
+
+
+def call_text(state: str | None, tool: str | None, title: str) -> str:
+    """Return a call of a tool as text: `▸ execute: npm test`."""
+    name = f"{tool}: " if tool and tool != title else ""
+    return f"{MARKS.get(state or '', '·')} {name}{title}"
 
 
 def plan_text(entries: Any) -> str:
@@ -304,7 +312,7 @@ class AgentProgress:
 
     @property
     def text(self) -> str:
-        """Plan and line: `3 of 7 steps: write tests · [runs] execute: npm test`."""
+        """Plan and line: `3 of 7 steps: write tests · ▸ execute: npm test`."""
         return " · ".join(part for part in (self.plan, self.line) if part)
 
 

@@ -129,7 +129,8 @@ def _status(message: Message) -> Iterator[Part]:
     if error := shown_error(subject):
         yield Code(error, LENGTH // 4, full=full_at(message))
     if subject.status in RETRYABLE:
-        yield Controls((control(Action.RETRY),))
+        dismiss = (control(Action.DISMISS),) if subject.failure_open else ()
+        yield Controls((control(Action.RETRY), *dismiss))
     elif subject.status not in TERMINAL:
         yield Controls((control(Action.CANCEL, f"Cancel {subject.name}? {KEPT}"),))
 
@@ -354,6 +355,8 @@ def _facts(subject: Subject, *, outcome: bool = True) -> Facts:
 def _details(subject: Subject, *, outcome: bool) -> Iterator[Text]:
     if pause := pause_text(subject):
         yield (pause,)
+    if subject.dismissed:
+        yield (f"dismissed {' '.join(subject.dismissed.split())}",)
     if outcome and (subject.status is Status.CANCELED or subject.denied):
         yield job_outcome_spans(subject, again="")
     for label, value in (

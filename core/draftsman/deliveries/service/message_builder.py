@@ -20,6 +20,7 @@ from draftsman.deliveries.result_text import usage_text
 from draftsman.deliveries.service.recipients import addressees, unmentioned_people
 from draftsman.ids import actor_name
 from draftsman.jobs.job import Job, Status
+from draftsman.jobs.job_summary import dismissal_text
 from draftsman.jobs.retries import ErrorClass
 from draftsman.log import redact_values
 from draftsman.people import visibility
@@ -117,6 +118,9 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
     pause_reason = facts.pause_reason if isinstance(facts, MessageFacts) else None
     paused_by = actor_name(facts.paused_by or "") if isinstance(facts, MessageFacts) else None
     usage = (facts.usage or {}) if isinstance(facts, MessageFacts) else {}
+    dismissed = ""
+    if isinstance(facts, MessageFacts) and facts.dismissed_by is not None:
+        dismissed = dismissal_text(facts.dismissed_by, redact_values(facts.dismissal_reason))
     return Subject(
         number=facts.number,
         id=id,
@@ -134,6 +138,8 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
         cancel_reason=redact_values(facts.cancel_reason),
         paused_by=paused_by,
         pause_reason=redact_values(pause_reason),
+        failure_open=isinstance(facts, MessageFacts) and facts.failure_open,
+        dismissed=dismissed,
         asks_with=facts.asks_with if isinstance(facts, MessageFacts) else None,
         next_retry_at=facts.next_retry_at,
         result=redact_values(facts.result),

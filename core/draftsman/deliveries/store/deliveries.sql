@@ -111,7 +111,9 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode, j.agent,
          WHERE r.job = d.job AND r.thread_key = coalesce(m.thread_key, d.thread_key)
            AND r.kind = 'status' AND r.status = 'sent'
          ORDER BY r.seq DESC
-         LIMIT 1) AS root, p.paused_by, p.reason AS pause_reason, m.target AS replacement_target,
+         LIMIT 1) AS root, p.paused_by, p.reason AS pause_reason,
+       EXISTS (SELECT FROM draftsman.open_failures f WHERE f.job = j.number) AS failure_open,
+       x.dismissed_by, x.reason AS dismissal_reason, m.target AS replacement_target,
        draftsman.now() AS now,
        (SELECT l.name FROM draftsman.question_ladders l
          WHERE l.job = d.job AND l.question = d.question) AS ladder,
@@ -125,6 +127,7 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode, j.agent,
   LEFT JOIN draftsman.question_delegations g
     ON g.job = d.job AND g.question = d.question AND g.expires_at > draftsman.now()
   LEFT JOIN draftsman.job_pauses p ON p.job = j.number AND j.finished_at IS NULL
+  LEFT JOIN draftsman.dismissals x ON x.job = j.number
   LEFT JOIN draftsman.deliveries o ON o.seq = d.original
  CROSS JOIN LATERAL (
        SELECT CASE WHEN j.type = 'merge_pull_request' AND jsonb_typeof(j.payload -> 'job') = 'number'

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from draftsman.forges.api.rest_api import RestApi
+from draftsman.forges.api.rest_api import GONE, RestApi
 from draftsman.forges.pull_request import Comment, IssueText
 
 PAGE: Final = 100
@@ -39,6 +39,10 @@ class IssueDiscussion:
     async def edit(self, id: str, body: str) -> None:
         """Replace the text of a comment."""
         await self._api.call("PATCH", f"{self._comments}/{id}", {"body": body})
+
+    async def delete(self, id: str) -> None:
+        """Delete a comment; one that does not exist is no error."""
+        await self._api.call("DELETE", f"{self._comments}/{id}", accepts=GONE)
 
     async def issue(self) -> IssueText:
         """Return the text of the issue or pull request."""

@@ -106,3 +106,13 @@ def reactions_remove(world: World, args: Args) -> Json:
     if not result["users"]:
         reactions.remove(result)
     return {}
+
+
+@method("reactions.get", "reactions:read")
+def reactions_get(world: World, args: Args) -> Json:
+    """Return a message with its reactions."""
+    channel = visible_channel(world, args.need("channel"))
+    message = channel.messages.get(args.need("timestamp"))
+    if message is None:
+        raise ApiError("message_not_found")
+    return {"type": "message", "channel": channel.id, "message": message}

@@ -92,6 +92,34 @@ def custom_fields(call: ApiCall) -> Any:
     ]
 
 
+@route("POST", "/customFields")
+def make_field(call: ApiCall) -> Any:
+    """Create a custom field (REST API reference: Create a new Custom Field on a Board)."""
+    board = call.world.board(call.need("idModel"))
+    call.may_see(board.id)
+    if board.id in call.world.without_fields:
+        raise ApiError(403, "Custom Fields Power-Up is not enabled")
+    if call.need("modelType") != "board" or call.need("pos") not in ("top", "bottom"):
+        raise invalid_value("modelType")
+    options = call.args.get("options") or []
+    texts = [option["value"]["text"] for option in options]
+    return boards.add_field(call.world, board.id, call.need("name"), call.need("type"), texts)
+
+
+@route("DELETE", "/customFields/{id}")
+def remove_field(call: ApiCall) -> Any:
+    field = known(call.world.custom_fields, call.parts["id"])
+    call.may_see(field["idModel"])
+    boards.delete_field(call.world, field["id"])
+    return {"limits": {}}
+
+
+@route("DELETE", "/boards/{id}")
+def remove(call: ApiCall) -> Any:
+    boards.delete_board(call.world, call.board().id)
+    return {"_value": None}
+
+
 @route("GET", "/boards/{id}/cards")
 def cards(call: ApiCall) -> Any:
     return _cards(call, call.text("filter") or "open")

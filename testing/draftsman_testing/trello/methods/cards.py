@@ -22,6 +22,8 @@ FIELDS: Final = {"name": "name", "desc": "desc", "due": "due", "dueComplete": "d
 def get(call: ApiCall) -> Any:
     card = call.card()
     content = show(call, card)
+    if call.text("fields") == "limits":
+        content["limits"] = {"checklists": {"perCard": card_extras.checklist_limit(card)}}
     if call.text("board", "false").lower() == "true":
         content["board"] = board(call.world, call.world.boards[card.board])
     if call.text("list", "false").lower() == "true":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from draftsman_testing.trello.action_log import of_board, of_label, of_list, record
 from draftsman_testing.trello.api_errors import ApiError, invalid_value
-from draftsman_testing.trello.entities import Board, Label, List, Member
+from draftsman_testing.trello.entities import Board, Json, Label, List, Member
 from draftsman_testing.trello.world import World
 
 COLORS = frozenset({
@@ -93,3 +95,39 @@ def join(world: World, board: str, member: str, by: str) -> None:
     person = world.members[member]
     data = {"board": of_board(world, board), "idMemberAdded": member, "memberType": "normal"}
     record(world, "addMemberToBoard", by, data | {"member": {"id": person.id, "name": person.name}})
+
+
+def delete_board(world: World, id: str) -> None:
+    """Delete a board with its lists, labels, cards and custom fields."""
+    del world.boards[id]
+    for entities in (world.lists, world.labels, world.cards):
+        for key in [key for key, entity in entities.items() if entity.board == id]:
+            del entities[key]
+    for key in [key for key, field in world.custom_fields.items() if field["idModel"] == id]:
+        del world.custom_fields[key]
+
+
+def add_field(world: World, board: str, name: str, type: str, options: Sequence[str]) -> Json:
+    """Add a custom field to a board, a list with its options."""
+    id = world.id()
+    field: Json = {
+        "id": id, "idModel": board, "modelType": "board", "name": name, "type": type,
+        "pos": 16384, "display": {"cardFront": True}, "isSuggestedField": False,
+    }  # fmt: skip
+    if type == "list":
+        field["options"] = [
+            {
+                "id": world.id(), "idCustomField": id, "value": {"text": option},
+                "color": "none", "pos": 16384 * number,
+            }
+            for number, option in enumerate(options, 1)
+        ]  # fmt: skip
+    world.custom_fields[id] = field
+    return field
+
+
+def delete_field(world: World, id: str) -> None:
+    """Delete a custom field with its values."""
+    del world.custom_fields[id]
+    for card in world.cards.values():
+        card.fields.pop(id, None)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from draftsman_testing.trello import serializers
 from draftsman_testing.trello.action_log import of_card, record
 from draftsman_testing.trello.api_errors import ApiError, invalid_value, not_found
-from draftsman_testing.trello.entities import Attachment, Checklist, Json
+from draftsman_testing.trello.entities import Attachment, Card, Checklist, Json
 from draftsman_testing.trello.world import World, iso, known
 
 NAME_MOST: Final = 256
@@ -64,6 +64,13 @@ def detach(world: World, card_id: str, id: str, by: str) -> None:
     card.attachments.remove(attachment)
     shown = {"id": id, "name": attachment.name}
     record(world, "deleteAttachmentFromCard", by, of_card(world, card, attachment=shown))
+
+
+def checklist_limit(card: Card) -> Json:
+    """Return the limit of the checklists of a card (guides/rest-api/limits)."""
+    is_reached = len(card.checklists) >= CHECKLISTS_MOST
+    status = "disabled" if is_reached else "ok"
+    return {"status": status, "disableAt": CHECKLISTS_MOST, "warnAt": CHECKLISTS_MOST * 9 // 10}
 
 
 def add_checklist(world: World, card_id: str, by: str, name: str) -> Checklist:

@@ -298,6 +298,20 @@ async def test_cancel_and_retry_buttons_require_permission(
     assert messages == [f"D-{own_job} canceled.", f"D-{own_job} retried as D-{own_job + 1}."]
 
 
+async def test_the_failure_of_an_own_job_is_dismissed_by_its_button(
+    bench: SlackBotHarness,
+) -> None:
+    number = await bench.make.dead(actor=Actor("slack", ANNA, "anna"))
+    created = [actions([button("Dismiss", ids.DISMISS, ids.job_value(number))])]
+    message = await bench.post("a job", blocks=created)
+    await bench.slack.press(BEN, bench.general, message["ts"], ids.DISMISS)
+    assert "ben may not dismiss" in (await bench.ephemeral_texts(BEN))[0]
+    await bench.slack.press(ANNA, bench.general, message["ts"], ids.DISMISS, copies=2)
+    said = await bench.ephemeral_texts(ANNA)
+    assert all(text.startswith(f"D-{number} dismissed. To take it back: ") for text in said)
+    assert await bench.rt.read_model.jobs(failures=True) == []
+
+
 async def test_button_of_another_app_message_is_acknowledged(bench: SlackBotHarness) -> None:
     created = [actions([{**button("Docs", "docs", "x"), "url": "https://example.org"}])]
     message = await bench.post("docs", blocks=created)

@@ -27,7 +27,7 @@ async def test_a_thread_shows_the_newest_line_while_the_run_works(live: LiveHarn
     assert live.status() == f"is working on D-{work.number}: Tidy up"
     await live.line(work, "npm test <!everyone>")
     await live.round(STATUS_INTERVAL)
-    assert live.status() == f"is working on D-{work.number}: [runs] npm test \u2039!everyone\u203a"
+    assert live.status() == f"is working on D-{work.number}: ▸ npm test \u2039!everyone\u203a"
     await live.line(work, "x" * 200)
     await live.round(STATUS_INTERVAL)
     assert len(live.status()) == MAX_STATUS

@@ -37,7 +37,7 @@ async def test_steps_of_the_agent_are_task_cards_that_change(live: LiveHarness) 
         "step-1": ("step a", "complete"),
         "step-2": ("step b", "error"),
         "step-3": ("step c", "in_progress"),
-        "now": ("[runs] npm test \u2039@U1\u203a", "in_progress"),
+        "now": ("▸ npm test \u2039@U1\u203a", "in_progress"),
     }
     appended = live.slack.calls[-1] if live.slack.calls[-1].method == APPEND else None
     assert appended is None or len(appended.args["chunks"]) == 3, "only what changed is sent"

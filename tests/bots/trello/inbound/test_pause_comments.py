@@ -1,7 +1,8 @@
-"""Comments that pause and resume the card's job."""
+"""Comments that pause, resume and dismiss the card's job."""
 
 from __future__ import annotations
 
+from draftsman.errors import Failure
 from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.bots.trello.inbound.test_card_messages import _job
@@ -58,3 +59,29 @@ async def test_a_comment_pauses_the_job_once_and_another_resumes_it(
         f"D-{number} was resumed by olga",
     ):
         assert part in texts, texts
+
+
+async def test_a_comment_dismisses_the_failure_and_another_takes_it_back(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await bench.serve_webhook()
+    olga = trello.member("Olga")
+    await join(bench.rt, olga, bench.people.olga)
+    card, number = await _job(bench, trello)
+    failure = Failure("no such thing", declared="PERMANENT")
+    await bench.rt.settlement.failure(await bench.make.running(number), failure)
+
+    async def is_open() -> bool:
+        return bool(await bench.rt.read_model.jobs(failures=True))
+
+    trello.comment(card, bench.mallory, "/dismiss")
+    await bench.deliver_webhooks()
+    assert await is_open()
+    trello.comment(card, olga, "/dismiss")
+    await bench.deliver_webhooks(copies=2)
+    assert not await is_open()
+    trello.comment(card, olga, "/undismiss")
+    await bench.deliver_webhooks()
+    assert await is_open()
+    await bench.poll()
+    assert await is_open(), "the poll reads the first comment again"

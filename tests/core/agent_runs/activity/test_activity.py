@@ -94,8 +94,9 @@ ENTRIES = [
     [
         (said("hello"), "hello"),
         (Activity(K.TOOL, "npm test", S.COMPLETED, "1", {"tool": "execute"}),
-         "[done] execute: npm test"),
-        (Activity(K.TOOL, "npm test", S.PENDING), "[waits] npm test"),
+         "✓ execute: npm test"),
+        (Activity(K.TOOL, "npm test", S.PENDING), "? npm test"),
+        (Activity(K.TOOL, "npm test"), "· npm test"),
         (Activity(K.FILE, "a.py", S.DELETED), "[deleted] a.py"),
         (Activity(K.PLAN, "", detail={"entries": ENTRIES}), "[plan] 1 of 3 steps: write"),
         (Activity(K.PLAN, "", detail={"entries": ENTRIES[:1]}), "[plan] 1 of 1 step"),

@@ -10,7 +10,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click import Context
 
-from draftsman.agent_runs.activity.activity import Activity, ActivityKind, ActivityState
+from draftsman.agent_runs.activity.activity import (
+    Activity,
+    ActivityKind,
+    ActivityState,
+    of_usage,
+)
 from draftsman.jobs.details.service import log_feed
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done
@@ -156,7 +161,7 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
         done = await following
     lines = [
         *("no newline", "Fixing \\u{1b}[2J", "[plan] 0 of 1 step: read"),
-        *("[failed] npm test", "output", "Done"),
+        *("✗ npm test", "output", "Done"),
     ]
     assert done.out.splitlines() == lines
     assert done.err == f"-- run {work.number}.1 --\n-- run {work.number}.2 --\n"
@@ -165,12 +170,72 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
     ]
     assert (await cli("logs", "--output", work.name)).out == "no newline\noutput\n"
     shown = (await cli("logs", work.name, "--json")).lines
-    assert [(item.get("kind"), item["text"]) for item in shown[-3:]] == [
+    assert [(item["kind"], item["text"]) for item in shown] == [
+        ("output", "no newline"),
+        ("message", "Fixing \x1b[2J\n"),
+        ("plan", ""),
         ("tool", "npm\ntest"),
-        (None, "output\n"),
+        ("output", "output\n"),
         ("message", "Done"),
     ]
     (await cli("logs", "--activity", "--output", work.name)).refused(2, "cannot be combined")
+
+
+async def test_a_call_is_one_line_once_it_has_ended(cli: Cli, make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+
+    def call(state: ActivityState) -> Activity:
+        return Activity(ActivityKind.TOOL, "npm test", state, "1", {"tool": "execute"})
+
+    await store(rt, work, 1, call(ActivityState.RUNNING), of_usage({"input_tokens": 9}))
+    async with rt.db.connection() as conn:
+        earlier = "created_at = created_at - interval '42 s'"
+        await conn.execute(f"UPDATE draftsman.run_activity SET {earlier}")
+    running = (await cli("logs", work.name)).out
+    assert re.fullmatch(r"▸ execute: npm test … running \d\d s\n", running), running
+    (entry,) = (await cli("logs", work.name, "--json")).lines
+    assert (entry["state"], entry["tool"]) == ("running", "execute")
+    async with background(cli("logs", "-f", work.name)) as following:
+        await store(rt, work, 3, call(ActivityState.COMPLETED), of_usage({"input_tokens": 99}))
+        await rt.settlement.outcome(work, Done({}))
+        followed = (await following).out.splitlines()
+    assert [line.partition(" (")[0] for line in followed] == [
+        "✓ execute: npm test",
+        "[usage] 99 tokens in",
+    ]
+    done = (await cli("logs", work.name)).out
+    assert re.fullmatch(r"✓ execute: npm test \(4\d s\)\n\[usage\] 99 tokens in\n", done), done
+    entries = (await cli("logs", work.name, "--json")).lines
+    assert [(item["kind"], item.get("state")) for item in entries] == [
+        ("tool", "completed"),
+        ("usage", None),
+    ]
+    assert 42 <= entries[0]["seconds"] < 60
+
+
+LONG = "".join(f"line {n}\n" for n in range(60))
+
+
+async def test_a_terminal_renders_markdown_and_folds_long_output(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime, cli: Cli
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.log(work.lease, 0, LONG)
+    text = "# Fixed\n\n- the **total**\n"
+    await store(rt, work, 1, said(text))
+    screen = terminal("--no-pager", "logs", work.name)
+    assert screen.end() == 0
+    shown = screen.plain.split("\n")
+    assert [line.rstrip() for line in shown[10:12]] == [
+        "line 9",
+        "… 40 more lines; --full shows them",
+    ]
+    assert "Fixed" in shown
+    assert "• the total" in shown
+    assert (await cli("logs", work.name)).out == LONG + text
+    full = terminal("--no-pager", "logs", "--full", work.name)
+    assert full.end() == 0
+    assert "line 30" in full.plain
 
 
 async def test_deleted_activity_is_named_with_its_transcript(

@@ -97,6 +97,29 @@ async def test_finished_jobs_are_not_canceled_and_live_jobs_not_retried(
         await seen.wait_for_toast("D-1 is already failed; nothing to cancel")
 
 
+async def test_failures_are_dismissed_and_leave_the_counts(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    for _ in range(2):
+        await make.dead()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-2", "D-1")
+        await seen.see("dead letter 2")
+        await _mark(seen, 2)
+        await seen.press("X")
+        await seen.see("Dismiss 2 jobs?", "D-2, D-1: 2 dead letter.")
+        await seen.press("y")
+        await seen.wait_for_toast("D-2, D-1 dismissed")
+        await seen.see("dismissed by root")
+
+        async def is_counted() -> bool:
+            stats = seen.app.refresher.last_stats
+            return stats is not None and not any(stats.stats.open_failures.values())
+
+        await until(is_counted, "the dismissals to be counted")
+    assert await rt.read_model.jobs(failures=True) == []
+
+
 async def test_extend_rejects_several_marked_questions(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:

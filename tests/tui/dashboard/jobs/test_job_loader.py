@@ -124,8 +124,13 @@ async def test_activity_is_in_the_log_and_its_progress_in_the_header(
     await rt.activity.append(work.lease, 1, [plan, call, thought], QuotaLimit(9))
     job_loader = JobLoader(work.number, "log")
     shown = await seen(rt, job_loader)
-    assert texts(shown) == ["output", "[plan] 1 of 2 steps: write", "[runs] npm\x1b test", "hm"]
-    assert shown.doing == "1 of 2 steps: write · [runs] npm\\u{1b} test"
+    assert texts(shown) == [
+        "output",
+        "[plan] 1 of 2 steps: write",
+        "▸ npm\x1b test … running",
+        "hm",
+    ]
+    assert shown.doing == "1 of 2 steps: write · ▸ npm\\u{1b} test"
     said = Activity(ActivityKind.MESSAGE, "The tests\npass\n")
     await rt.activity.append(work.lease, 4, [said], QuotaLimit(9))
     shown = await seen(rt, job_loader)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from draftsman.entities.cells import Cell
 from draftsman.jobs.details.sections.section import LineSpan, faint
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import RunStatus
-from draftsman.jobs.runs.saved_data import Artifact
+from draftsman.jobs.runs.saved_data import Artifact, LogChunk
 from draftsman.jobs.status_display import Meaning
 from draftsman_tui.dashboard.jobs.details import log_buffer
 from draftsman_tui.dashboard.jobs.details.header import head
@@ -27,10 +28,10 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
     Row,
     contains_text,
     lines,
+    row_of,
     text_row,
     wrap_row,
 )
-from draftsman_tui.dashboard.jobs.details.section_items import row_of
 from tests.tui.dashboard.fixtures_data import NOW, job_snapshot, run
 
 HOSTILE = st.text(
@@ -38,10 +39,8 @@ HOSTILE = st.text(
 ) | st.text(max_size=60)
 
 
-class Chunk(NamedTuple):
-    run: int
-    seq: int
-    text: str
+def chunk(run: int, seq: int, text: str) -> LogChunk:
+    return LogChunk(run, seq, text, NOW)
 
 
 def text(row: Row) -> str:
@@ -85,19 +84,19 @@ def test_search_matches_any_row_of_an_item() -> None:
 
 def test_log_lines_in_pieces_are_joined() -> None:
     book = LogBuffer()
-    book.add([Chunk(1, 0, "one\ntw"), Chunk(1, 1, "o\r\n\nfour"), Chunk(2, 0, "five\n")])
+    book.add([chunk(1, 0, "one\ntw"), chunk(1, 1, "o\r\n\nfour"), chunk(2, 0, "five\n")])
     seen = book.view()
     assert [(line.run, line.text) for line in seen.lines] == [
         (1, "one"), (1, "two"), (1, ""), (1, "four"), (2, "five"),
     ]  # fmt: skip
     assert (book.cursor, seen.earlier) == ((2, 0), False)
-    book.add([Chunk(2, 1, "six")])
+    book.add([chunk(2, 1, "six")])
     assert [line.text for line in book.view().lines[-2:]] == ["five", "six"]
 
 
 def test_log_keeps_the_newest_lines_with_their_numbers() -> None:
     book = LogBuffer()
-    book.add([Chunk(1, 0, "".join(f"{n}\n" for n in range(log_buffer.LINES + 10)))])
+    book.add([chunk(1, 0, "".join(f"{n}\n" for n in range(log_buffer.LINES + 10)))])
     seen = book.view()
     assert len(seen.lines) == log_buffer.LINES
     assert (seen.lines[0].text, seen.lines[0].nth, seen.earlier) == ("10", 10, True)
@@ -106,7 +105,7 @@ def test_log_keeps_the_newest_lines_with_their_numbers() -> None:
 def test_log_line_without_an_end_is_truncated() -> None:
     book = LogBuffer()
     for seq in range(100):
-        book.add([Chunk(1, seq, "x" * 64_000)])
+        book.add([chunk(1, seq, "x" * 64_000)])
     (line,) = book.view().lines
     assert (len(line.text), line.truncated) == (
         log_buffer.MAX_LINE_LENGTH,
@@ -116,8 +115,8 @@ def test_log_line_without_an_end_is_truncated() -> None:
 
 def test_log_gap_drops_earlier_lines_and_a_partial_line() -> None:
     book = LogBuffer()
-    book.add([Chunk(1, 0, "old")])
-    book.add([Chunk(1, 900, "half\nwhole\n")], gap=True)
+    book.add([chunk(1, 0, "old")])
+    book.add([chunk(1, 900, "half\nwhole\n")], gap=True)
     seen = book.view()
     assert ([line.text for line in seen.lines], seen.earlier) == (["whole"], True)
 
@@ -127,29 +126,74 @@ def row(run: int, seq: int, kind: str, text: str = "", **fields: Any) -> Activit
     return ActivityRow(run, seq, kind, text=text, created_at=NOW, **values)
 
 
+def lines_of(book: LogBuffer) -> list[tuple[str, str]]:
+    """Return the text of each line, and the roles of its cells."""
+    lines = book.view().lines
+    return [(line.text, " ".join(cell.role for cell in line.cells)) for line in lines]
+
+
 def test_activity_has_lines_of_its_own_between_the_output() -> None:
     book = LogBuffer()
+    failed = row(1, 3, "tool", "npm\ntest", state="failed", detail={"tool": "execute"})
     book.add(
         [
-            Chunk(1, 0, "no newline"),
-            row(1, 1, "message", "Fix"),
-            row(1, 2, "message", "ing it", continues=True),
-            Chunk(1, 1, "output\n"),
-            row(1, 3, "tool", "npm\ntest", state="failed", detail={"tool": "execute"}),
+            chunk(1, 0, "no newline"),
+            row(1, 1, "message", "# Fix"),
+            row(1, 2, "message", "ing\n**it** now", continues=True),
+            chunk(1, 1, "output\n"),
+            failed,
             row(1, 4, "thought", "one\ntwo"),
             row(1, 5, "message", "Done", continues=True),
         ]
     )
-    assert [(line.text, line.role) for line in book.view().lines] == [
+    assert lines_of(book) == [
         ("no newline", ""),
-        ("Fixing it", ""),
+        ("Fixing", "head"),
+        ("", ""),
+        ("it now", "head "),
         ("output", ""),
-        ("[failed] execute: npm test", "bad"),
+        ("✗ execute: npm test", "bad"),
         ("one", "dim"),
         ("two", "dim"),
         ("Done", ""),
     ]
     assert (book.cursor, book.activity_cursor) == ((1, 1), (1, 5))
+
+
+def test_a_call_keeps_its_line_and_the_usage_comes_at_the_end() -> None:
+    book = LogBuffer()
+    start = row(1, 1, "tool", "npm test", state="running", key="1")
+    usage = row(1, 3, "usage", detail={"input_tokens": 9}, key="usage")
+    book.add([start, chunk(1, 0, "output\n"), usage])
+    assert lines_of(book) == [("▸ npm test … running", "busy"), ("output", "")]
+    running = log(replace(job_snapshot(), log=book.view()), 80, NOW + timedelta(seconds=12))
+    assert text(running[1].rows[0]) == "▸ npm test … running 12 s"
+    book.end_runs(0)
+    assert len(book.view().lines) == 2
+    later = replace(row(1, 4, "tool", "npm test", state="completed", key="1"),
+                    created_at=NOW + timedelta(seconds=42))  # fmt: skip
+    book.add([later])
+    book.end_runs(1)
+    assert lines_of(book) == [
+        ("✓ npm test (42 s)", "good"),
+        ("output", ""),
+        ("[usage] 9 tokens in", "dim"),
+    ]
+    done = log(replace(job_snapshot(), log=book.view()), 80, NOW)
+    assert text(done[1].rows[0]) == "✓ npm test (42 s)"
+
+
+def test_long_output_of_a_run_with_an_agent_is_folded() -> None:
+    book = LogBuffer()
+    book.add([chunk(1, 0, "".join(f"line {n}\n" for n in range(60)))])
+    alone = log(replace(job_snapshot(), log=book.view()), 80, NOW)
+    assert len(alone) == 61
+    book.add([row(1, 1, "message", "Done")])
+    shown = log(replace(job_snapshot(), log=book.view()), 80, NOW)
+    texts = [text(item.rows[0]) for item in shown]
+    assert texts[10:13] == ["line 9", "… 40 more lines; enter shows them", "line 50"]
+    book.full = True
+    assert len(log(replace(job_snapshot(), log=book.view()), 80, NOW)) == 62
 
 
 def test_run_without_a_log_has_its_heading() -> None:

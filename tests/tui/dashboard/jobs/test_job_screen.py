@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.errors import Failure
 from draftsman.jobs.job import Source
 from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
@@ -261,6 +263,7 @@ async def test_log_of_a_finished_job_opens_at_its_end(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     work = await make.running()
+    await rt.activity.append(work.lease, 1, [Activity(ActivityKind.FILE, "a.py")], QuotaLimit(9))
     text = "".join(f"line {n} {'is long ' * 30}END\n" for n in range(100))
     await rt.checkpoints.log(work.lease, 0, text)
     await rt.settlement.outcome(work, Done({}))
@@ -268,8 +271,14 @@ async def test_log_of_a_finished_job_opens_at_its_end(
         await seen.rows(work.name)
         await seen.press("l")
         await seen.see("log · following", "line 99")
-        text = "".join("".join(seen.lines).split())
-        assert f"line99{'islong' * 30}END" in text
+        log = screen(seen).item_list
+        assert "… 80 more lines; enter shows them" in log.text
+        await seen.press("enter")
+        await seen.until(lambda: "line 50" in log.text)
+        end = f"line99{'islong' * 30}END"
+        await seen.until(lambda: end in "".join("".join(seen.lines).split()))
+        await seen.press("enter")
+        await seen.until(lambda: "line 50" not in log.text)
 
 
 async def test_new_events_are_shown_and_the_cursor_stays(

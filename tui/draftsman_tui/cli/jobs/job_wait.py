@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
-    from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
+    from draftsman_tui.cli.jobs.log_printer import LogPrinter, LogProgress
     from draftsman_tui.cli.questions.answers import QuestionPrompter
 
 

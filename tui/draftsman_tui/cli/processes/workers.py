@@ -108,9 +108,9 @@ def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
 async def stats(app: App, last: str | None, people: bool, since: float | None) -> None:
     """Show counts of jobs and workers, throughput and waits.
 
-    Covers jobs by status, open questions, worker slots, answers in the last 24 hours, and targets
-    of deliveries that no running process sends to. Finished jobs are counted up to 10,000 per
-    status; more are shown as 10,000+.
+    Covers jobs by status, open failures, open questions, worker slots, answers in the last 24
+    hours, and targets of deliveries that no running process sends to. Finished jobs are counted up
+    to 10,000 per status; more are shown as 10,000+.
 
     Below are the jobs that ended in the last hour, day and week, and those of a period by queue,
     type and repository, each with the most jobs first: how many failed, how long half and 95 % of
@@ -152,6 +152,8 @@ async def stats(app: App, last: str | None, people: bool, since: float | None) -
     median = (
         f", median {times.span(statistics.answer_seconds)}" if statistics.answer_seconds else ""
     )
+    if failures := sum(statistics.open_failures.values()):
+        app.out.print(f"{_counted(failures, 'open failure')}: draftsman jobs --failures")
     pauses = statistics.pauses
     app.out.print(
         f"{_counted(statistics.open_questions, 'open question')}{next_expiry}{expiring_soon}",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.actions import requests as actions
-from draftsman.agent_runs.activity.activity import ActivityRow, activity_text
+from draftsman.agent_runs.activity.log_entries import entry_text
 from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.queues.queue_models import DEFAULT_SECONDS
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
-from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
+from draftsman_tui.cli.jobs.log_printer import LogPrinter, LogProgress
 from draftsman_tui.cli.perform import act
 from draftsman_tui.cli.requests.request_options import submit_options, submitted_fields
 from draftsman_tui.cli.requests.submit import built_request, check_before, finished_key_text
@@ -101,7 +101,7 @@ async def run(
 async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
     """Print events, questions and the log until the job ends or the timeout expires."""
     progress = LogProgress()
-    printer = LogPrinter(app.out, number, headings=False)
+    printer = LogPrinter(app.out, number, headings=False, folds=True, live=not app.json)
     with job_wait.left_by_interrupt(app, number):
         await job_wait.print_missing_worker(app, rt, number)
         async with asyncio.TaskGroup() as group:
@@ -118,19 +118,23 @@ async def _print_log(
     progress: LogProgress,
 ) -> None:
     """Print log and activity of the job on stdout, or with --json on stderr."""
+
+    def caught_up() -> None:
+        progress.caught_up()
+        if not progress.lock.locked():
+            printer.rest()
+
     try:
         async with asyncio.timeout(timeout):
-            items = rt.log_feed.items(number, follow=True, on_complete=progress.caught_up)
-            async for item in items:
+            entries = rt.log_feed.entries(number, follow=True, on_complete=caught_up)
+            async for entry, _ in entries:
                 async with progress.lock:
                     if not app.json:
-                        printer.print(item)
-                    elif isinstance(item, ActivityRow):
-                        app.out.print_stderr(activity_text(item).removesuffix("\n"))
-                    else:
-                        app.out.print_stderr(item.text.removesuffix("\n"))
+                        printer.print(entry)
+                    elif not entry.is_open:
+                        app.out.print_stderr(entry_text(entry).removesuffix("\n"))
     except TimeoutError:
         return
     finally:
         progress.end()
-        printer.end()
+        printer.close()

@@ -10,13 +10,19 @@ import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 import click
 
 from draftsman.deliveries.target import NONE
 from draftsman.entities.workers import health_of
-from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, SchemaOutdated
+from draftsman.errors import (
+    ConfigError,
+    DatabaseUnreachable,
+    DraftsmanError,
+    SchemaOutdated,
+    UsageError,
+)
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, worker_name
@@ -26,6 +32,7 @@ from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
 from draftsman_tui.cli.setup.doctor_checks import Finding
+from draftsman_tui.cli.setup.live import LiveOptions, check_live
 from draftsman_tui.terminal.output import check_lines, styled
 
 if TYPE_CHECKING:
@@ -50,13 +57,54 @@ class BrokenInvariant:
     problem: str
 
 
-@command("doctor", section="Setup", examples=("draftsman doctor", "draftsman doctor --invariants"))
+@command(
+    "doctor",
+    section="Setup",
+    examples=(
+        "draftsman doctor",
+        "draftsman doctor --invariants",
+        "draftsman doctor --live slack --in C012ABCDEF --report slack.md",
+        "draftsman doctor --live trello --yes --quick",
+        "draftsman doctor --live github --in acme/scratch#1",
+    ),
+)
 @click.option("--invariants", is_flag=True, help="Check the data invariants instead.")
-async def doctor(app: App, invariants: bool) -> None:
+@click.option(
+    "--live",
+    metavar="SERVICE",
+    help="Try what draftsman assumes of a service, such as slack, trello, mail or a forge, by"
+    " writing to it.",
+)
+@click.option(
+    "--in",
+    "scratch",
+    metavar="PLACE",
+    help="Where --live writes: a channel, a board or an issue for tests.",
+)
+@click.option("--quick", is_flag=True, help="Leave out what takes minutes, with --live.")
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the results of --live as Markdown, without secrets.",
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before --live writes.")
+async def doctor(
+    app: App, invariants: bool, live: str | None, **options: Unpack[LiveOptions]
+) -> None:
     """Check the installation and suggest fixes.
 
-    Exits with 1 if a check fails, or with --invariants if a row violates an invariant.
+    Exits with 1 if a check fails, with --invariants if a row violates an invariant, or with --live
+    if an assumption does not hold or could not be tried. What --live creates is removed, also after
+    an interruption.
     """
+    if live is not None:
+        if invariants:
+            raise UsageError("use either --live or --invariants")
+        await check_live(app, live, **options)
+        return
+    if given := [name for name, value in options.items() if value]:
+        option = "--in" if given[0] == "scratch" else f"--{given[0]}"
+        raise UsageError(f"{option} needs --live SERVICE")
     if invariants:
         async with app.runtime(read_only=True) as rt:
             _report_invariants(app, await rt.read_model.invariants())

@@ -39,7 +39,7 @@ class WorkerStats:
 
 @dataclass(frozen=True, slots=True)
 class DashboardStats:
-    """Jobs by status, workers, clock skew and recent activity."""
+    """Jobs by status, open failures, workers, clock skew and recent activity."""
 
     jobs: Mapping[str, int]
     capped: Sequence[str]
@@ -49,6 +49,8 @@ class DashboardStats:
     """None: not loaded yet."""
     unhandled: Sequence[str] = ()
     """The types of waiting jobs that no live worker handles."""
+    open_failures: Mapping[str, int] = field(default_factory=dict)
+    """Failures by status that need a person: neither retried nor dismissed."""
 
 
 def worker_stats(workers: Sequence[tuple[Any, str]]) -> WorkerStats:

@@ -106,6 +106,7 @@ class StatsPoller:
         _, self._clock.skew = await read_model.health()
         if changed:
             self._jobs, self._capped = await read_model.counts()
+            self._open_failures = await read_model.open_failures()
             self._jobs_at = time.monotonic()
         if changed and self._activity is not None:
             newer = await read_model.activity(self._window_start, self._activity.end)
@@ -122,4 +123,5 @@ class StatsPoller:
             skew=self._clock.skew,
             activity=self._activity,
             unhandled=unhandled,
+            open_failures=self._open_failures,
         )

@@ -61,13 +61,13 @@ def table_tabs(stats: DashboardStats | None, attention: AttentionCount | None) -
 
 
 def _counts(stats: DashboardStats | None, attention: AttentionCount | None) -> Mapping[str, int]:
-    """Return live jobs, open questions, dead letters and workers."""
+    """Return live jobs, open questions, open dead letters and workers."""
     counts: dict[str, int] = {}
     if attention is not None:
         counts["inbox"] = attention.open
     if stats is not None:
         counts["jobs"] = sum(n for status, n in stats.jobs.items() if status not in TERMINAL)
-        counts["dead"] = stats.jobs.get("dead_letter", 0)
+        counts["dead"] = stats.open_failures.get("dead_letter", 0)
         counts["workers"] = sum(stats.workers.health.values())
     return counts
 

@@ -19,7 +19,7 @@ from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
 from draftsman.formats.sparklines import sparkline
 from draftsman.jobs.details.stats import RecentActivity
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import FAILURES, Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
@@ -161,11 +161,12 @@ def _waiting(count: int, styles: Mapping[str, Style]) -> Iterator[Text]:
 def _counts(
     stats: DashboardStats, styles: Mapping[str, Style], hidden: Sequence[str] = ()
 ) -> Iterator[Text]:
-    """Yield the number of jobs by status, finished jobs last."""
+    """Yield the number of jobs by status, of failures only the open ones; finished jobs last."""
     for word, statuses in _SHOWN.items():
         if word in hidden:
             continue
-        count = sum(stats.jobs.get(status, 0) for status in statuses)
+        counts = stats.open_failures if FAILURES.issuperset(statuses) else stats.jobs
+        count = sum(counts.get(status, 0) for status in statuses)
         if not count and word not in _ALWAYS:
             continue
         plus = "+" if any(status in stats.capped for status in statuses) else ""

@@ -272,7 +272,7 @@ class JobControl:
         async def work(conn: Connection) -> DismissResult:
             locked, by = await self._lock_dismissable(conn, job, actor)
             repeated = event is not None and await store.has_control_event(conn, job, event)
-            changed = not repeated and await store.dismiss(conn, job, by.name, reason, event)
+            changed = repeated or await store.dismiss(conn, job, by.name, reason, event)
             dismissal = await store.dismissal(conn, job)
             if dismissal is None and not repeated:
                 raise await self._not_dismissable(conn, job)
@@ -313,7 +313,7 @@ class JobControl:
         return Refused(f"{why}; nothing to dismiss", subject=job_name(job))
 
     async def refuse(self, job: int, action: str, event: str, actor: Actor, reason: str) -> None:
-        """Record a denied attempt to `cancel` or `retry` a job.
+        """Record a denied attempt to `cancel`, `retry` or `dismiss` a job.
 
         `event` identifies the attempt: each is recorded once. Raises NotFound.
         """

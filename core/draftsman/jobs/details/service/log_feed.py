@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.agent_runs.activity.activity import ActivityRow
-from draftsman.jobs.job import TERMINAL
+from draftsman.agent_runs.activity.log_entries import LogEntry, LogReader
+from draftsman.jobs.job import LEASED, TERMINAL, Job
 
 if TYPE_CHECKING:
     from draftsman.agent_runs.activity.service import ActivityStream
     from draftsman.jobs.details.service.read_model import ReadModel
+    from draftsman.jobs.runs.saved_data import LogChunk
     from draftsman.jobs.runs.service.checkpoints import Checkpoints
 
 POLL_INTERVAL: Final = 0.3
@@ -38,6 +40,16 @@ class LogCursor:
         return LogCursor(position, self.activity)
 
 
+@dataclass(frozen=True, slots=True)
+class _LogPage:
+    """Items that were read; `is_complete`: with all that is stored."""
+
+    items: Sequence[Any]
+    is_complete: bool
+    runs_over: int
+    """Runs of the job that had ended before."""
+
+
 class LogFeed:
     """The logs of jobs for people."""
 
@@ -49,6 +61,14 @@ class LogFeed:
         self._activity = activity
 
     async def items(
+        self, number: int, *, follow: bool, output: bool = True, activity: bool = True
+    ) -> AsyncIterator[Any]:
+        """Yield chunks of the log and rows of activity by time; `follow`: until the job ends."""
+        async for page in self._pages(number, LogCursor(), follow, output, activity):
+            for item in page.items:
+                yield item
+
+    async def entries(
         self,
         number: int,
         *,
@@ -56,15 +76,36 @@ class LogFeed:
         output: bool = True,
         activity: bool = True,
         after: LogCursor = LogCursor(),
+        reader: LogReader | None = None,
         on_complete: Callable[[], None] | None = None,
-    ) -> AsyncIterator[Any]:
-        """Yield chunks of the log and rows of activity of a job by time; `follow`: until it ends.
+    ) -> AsyncIterator[tuple[LogEntry, LogCursor]]:
+        """Yield the entries of a log, each with the position after it; `follow`: until it ends.
 
-        `on_complete` is called whenever all that is stored was yielded.
+        A `reader` has the entries before. `on_complete` is called whenever all that is stored was
+        yielded.
         """
         cursor = after
+        reader = reader or LogReader()
+        async for page in self._pages(number, after, follow, output, activity):
+            for item in page.items:
+                cursor = cursor.after(item)
+                for entry in reader.add(item):
+                    yield entry, cursor
+            if not page.is_complete:
+                continue
+            if reader.run <= page.runs_over:
+                for entry in reader.end_run():
+                    yield entry, cursor
+            if on_complete is not None:
+                on_complete()
+
+    async def _pages(
+        self, number: int, after: LogCursor, follow: bool, output: bool, activity: bool
+    ) -> AsyncIterator[_LogPage]:
+        cursor = after
         while True:
-            ended = not follow or (await self._read_model.job(number)).status in TERMINAL
+            job = await self._read_model.job(number)
+            ended = not follow or job.status in TERMINAL
             chunks: Sequence[Any] = ()
             rows: Sequence[Any] = ()
             if output:
@@ -76,32 +117,53 @@ class LogFeed:
             settled = None
             if output and activity and not ended and (chunks or rows):
                 settled = await self._checkpoints.now() - SETTLED
-            complete = not full
-            for item in sorted((*chunks, *rows), key=_order):
-                if horizon is not None and _order(item) > horizon:
-                    break
-                if settled is not None and item.created_at > settled:
-                    full = []
-                    complete = False
-                    break
+            items = sorted((*chunks, *rows), key=_order)
+            if horizon is not None:
+                items = [item for item in items if _order(item) <= horizon]
+            is_held = False
+            if settled is not None:
+                held = next(
+                    (nth for nth, item in enumerate(items) if item.created_at > settled), None
+                )
+                is_held = held is not None
+                items = items[:held]
+            for item in items:
                 cursor = cursor.after(item)
-                yield item
-            if not full:
+            is_complete = not full and not is_held
+            yield _LogPage(items, is_complete, _runs_over(job))
+            if not full or is_held:
                 if ended:
                     return
-                if on_complete is not None and complete:
-                    on_complete()
                 await asyncio.sleep(POLL_INTERVAL)
 
-    async def tail(self, number: int, limit: int) -> tuple[list[Any], LogCursor]:
-        """Return the newest chunks and rows of a job, at most `limit` of each, and their end."""
+    async def tail(self, number: int, limit: int) -> tuple[list[LogEntry], LogCursor]:
+        """Return the newest entries of a job, of `limit` chunks and rows each, and their end."""
+        job = await self._read_model.job(number)
         chunks = await self._checkpoints.log_end(number, limit=limit)
         rows = await self._activity.newest(number, limit=limit)
-        items = sorted((*chunks, *rows), key=_order)
         cursor = LogCursor()
+        reader = LogReader()
+        entries: list[LogEntry] = []
+        items: list[LogChunk | ActivityRow] = sorted((*chunks, *rows), key=_order)
         for item in items:
             cursor = cursor.after(item)
-        return items, cursor
+            entries += reader.add(item)
+        if reader.run <= _runs_over(job):
+            entries += reader.end_run()
+        return entries, cursor
+
+    async def reader(self, number: int, limit: int, after: LogCursor) -> LogReader:
+        """Return a reader that knows the newest rows of activity up to a position."""
+        reader = LogReader()
+        for row in await self._activity.newest(number, limit=limit):
+            if (row.run, row.seq) <= after.activity:
+                reader.add(row)
+        return reader
+
+
+def _runs_over(job: Job) -> int:
+    """Return how many runs of a job have ended."""
+    return job.run_count - (job.status in LEASED)
 
 
 def _order(item: Any) -> tuple[int, datetime, int]:

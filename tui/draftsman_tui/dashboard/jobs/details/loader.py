@@ -17,7 +17,7 @@ from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.events.event import Event
 from draftsman.formats.invisible import one_line
 from draftsman.jobs.details.sections.questions import responders
-from draftsman.jobs.job import LEASED, TERMINAL
+from draftsman.jobs.job import LEASED, TERMINAL, Job
 from draftsman.jobs.runs.service.checkpoints import MAX_RUN
 from draftsman.runtime import Runtime
 from draftsman.workflows.groups import GroupState
@@ -102,7 +102,13 @@ class JobLoader:
     def show_run(self, run: int | None) -> None:
         """Read the log of one run, or of all."""
         if run != self._log_buffer.run:
+            full = self._log_buffer.full
             self._log_buffer = LogBuffer(run)
+            self._log_buffer.full = full
+
+    def fold_log(self, *, full: bool) -> None:
+        """Fold the long texts of the log, or show all of them."""
+        self._log_buffer.full = full
 
     async def read(self, rt: Runtime, now: datetime) -> JobLoaded:
         """Return a current snapshot; raises NotFound."""
@@ -163,14 +169,14 @@ class JobLoader:
     async def _read_tab(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
         match self.tab:
             case "log":
-                await self._read_log(rt)
+                await self._read_log(rt, snapshot.job)
                 return replace(snapshot, log=self._log_buffer.view())
             case "diff":
                 return await self._read_patch(rt, snapshot)
             case _:
                 return snapshot
 
-    async def _read_log(self, rt: Runtime) -> None:
+    async def _read_log(self, rt: Runtime, job: Job) -> None:
         """Read new chunks backwards from the end, up to the last known chunk or the limits."""
         buffer = self._log_buffer
         limit = LOG_CHUNKS
@@ -194,6 +200,7 @@ class JobLoader:
         entries.sort(key=lambda entry: (entry.run, entry.created_at))
         first = entries.index(chunks[0]) if gap else 0
         buffer.add(entries[first:], gap=gap)
+        buffer.end_runs(job.run_count - (job.status in LEASED))
 
     async def _read_patch(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
         newest = await rt.changes.patch(self.number)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import groupby
 from typing import Final
 
+from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text
 from draftsman.entities.cells import Cell
 from draftsman.formats import times
+from draftsman.jobs.details.log_lines import FOLDED_LINES, entry_line, fold
 from draftsman_tui.common.events import no_log
 from draftsman_tui.dashboard.jobs.details.log_buffer import LINES, LogLine, LogView
-from draftsman_tui.dashboard.jobs.details.row_layout import MAX_ROWS, Item, note, visible, wrap_row
+from draftsman_tui.dashboard.jobs.details.row_layout import (
+    MAX_ROWS,
+    Item,
+    note,
+    row_of,
+    visible,
+    wrap_row,
+)
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 
@@ -32,13 +42,31 @@ def _items(snapshot: JobSnapshot, log_view: LogView, width: int, now: datetime) 
         name = snapshot.job.name
         yield note(f"… newest {LINES:,} lines; full log: draftsman logs {name}", width)
     run = log_view.lines[0].run - 1 if log_view.earlier else 0
-    for line in log_view.lines:
-        if line.run != run:
-            yield from _empty_runs(snapshot, log_view, run, line.run)
-            run = line.run
+    agent_runs = {line.run for line in log_view.lines if line.kind != OUTPUT}
+    for (ordinal, kind), block in groupby(log_view.lines, lambda line: (line.run, line.kind)):
+        if ordinal != run:
+            yield from _empty_runs(snapshot, log_view, run, ordinal)
+            run = ordinal
             yield _run_heading(snapshot, run, now)
-        yield _item(line, width)
+        folds = not log_view.full and ordinal in agent_runs
+        yield from _block([*block], FOLDED_LINES.get(kind) if folds else None, width, now)
     yield from _empty_runs(snapshot, log_view, run, None)
+
+
+def _block(lines: Sequence[LogLine], most: int | None, width: int, now: datetime) -> Iterator[Item]:
+    """Yield the lines of a kind that follow each other, folded if there are more than `most`."""
+    begin, hidden, end = fold(lines, most or len(lines))
+    for line in begin:
+        yield _call(line, line.call, width, now) if line.call else _item(line, width)
+    if hidden:
+        yield note(f"… {hidden:,} more lines; enter shows them", width)
+    yield from (_item(line, width) for line in end)
+
+
+def _call(line: LogLine, call: LogEntry, width: int, now: datetime) -> Item:
+    """Return the line of an open call, with how long it runs."""
+    row = row_of(entry_line(call, entry_text(call, now)))
+    return Item(str(line.nth), tuple(wrap_row(row, width, most=MAX_ROWS)))
 
 
 def _empty_runs(
@@ -63,8 +91,8 @@ def _run_heading(snapshot: JobSnapshot, ordinal: int, now: datetime) -> Item:
 
 @lru_cache(maxsize=4 * LINES)
 def _item(line: LogLine, width: int) -> Item:
-    text = visible(line.text)
-    rows = wrap_row((Cell(text, line.role),), width, most=MAX_ROWS)
+    row = line.cells or (Cell(visible(line.text)),)
+    rows = wrap_row(row, width, most=MAX_ROWS)
     if line.truncated:
         rows = [*rows, (Cell(f"… {line.truncated:,} more characters", "dim"),)]
     return Item(str(line.nth), tuple(rows))

@@ -11,7 +11,8 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from draftsman.entities.cells import Cell
+from draftsman.entities.cells import ROLES, Cell
+from draftsman.jobs.details.sections.section import Line, LineSpan
 from draftsman_tui.terminal.output import plain
 
 Row = tuple[Cell, ...]
@@ -64,6 +65,19 @@ def lines(text: str, width: int, lead: str = "", role: str = "") -> Iterator[Row
     """Yield the wrapped lines of a text, each prefixed with `lead`."""
     for line in text.strip("\n").split("\n"):
         yield from wrap_row((Cell(lead + visible(line), role),), width, len(lead))
+
+
+def row_of(line: Line) -> Row:
+    """Return a line as cells, without empty spans."""
+    cells: list[Cell] = []
+    for span in line:
+        text = span if isinstance(span, str) else span.text
+        role = _role(span)
+        if cells and cells[-1].role == role:
+            cells[-1] = Cell(cells[-1].text + visible(text), role)
+        elif text:
+            cells.append(Cell(visible(text), role))
+    return tuple(cells)
 
 
 def section(key: str, title: str, rows: Sequence[Row]) -> list[Item]:
@@ -119,3 +133,11 @@ def _slice(row: Row, start: int, end: int) -> Iterator[Cell]:
         if piece:
             yield Cell(piece, cell.role)
         at += len(cell.text)
+
+
+def _role(span: LineSpan | str) -> str:
+    if isinstance(span, str):
+        return ""
+    if span.meaning is not None:
+        return ROLES[span.meaning]
+    return "head" if span.is_name else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -184,6 +185,15 @@ class JobScreen(BaseScreen):
         self._positions.pop("log", None)
         self._enter("log")
 
+    def fold_log(self, *, full: bool | None = None) -> None:
+        """Fold the long texts of the log, or show all of them; None: the other way round."""
+        if self.snapshot is None or (view := self.snapshot.log) is None:
+            return
+        full = not view.full if full is None else full
+        self._loader.fold_log(full=full)
+        self.snapshot = replace(self.snapshot, log=replace(view, full=full))
+        self._draw_tab()
+
     def switch_tab(self, by: int) -> None:
         """Show the next tab, or the previous for -1."""
         names = [tab.name for tab in self._tabs()]
@@ -193,6 +203,8 @@ class JobScreen(BaseScreen):
         """Show only the items that contain the text; in the log, go to a line with it."""
         self.search_text = text
         self._match = None
+        if self.searches_log:
+            self.fold_log(full=True)
         self.item_list.clear_match()
         self._draw()
         if text and self.has_matches:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from draftsman.entities.cells import ROLES, Cell
+from draftsman.entities.cells import Cell
 from draftsman.formats.invisible import one_line
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.sections.request import request_parts
@@ -17,13 +17,11 @@ from draftsman.jobs.details.sections.section import (
     Entry,
     Fact,
     JobSection,
-    Line,
-    LineSpan,
     SectionPart,
     SectionText,
 )
 from draftsman.jobs.job import Job
-from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, visible, wrap_row
+from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, row_of, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 
 MAX_LENGTH: Final = 100_000
@@ -92,19 +90,6 @@ def request_text(job: Job) -> str:
     return bounded("\n\n".join([one_line(job.title), *texts]), job)
 
 
-def row_of(line: Line) -> Row:
-    """Return a line as cells, without empty spans."""
-    cells: list[Cell] = []
-    for span in line:
-        text = span if isinstance(span, str) else span.text
-        role = _role(span)
-        if cells and cells[-1].role == role:
-            cells[-1] = Cell(cells[-1].text + visible(text), role)
-        elif text:
-            cells.append(Cell(visible(text), role))
-    return tuple(cells)
-
-
 def _key(section: JobSection, part: SectionPart) -> str:
     """Return the key of the item of a part; parts without a name beside each other share it."""
     match part:
@@ -129,11 +114,3 @@ def _rows(part: SectionPart, layout: SectionLayout) -> Iterator[Row]:
             yield from layout.rows(row_of((lead, *first)), len(more) + len(INDENT))
             for line in others:
                 yield from layout.rows(row_of((more, *line)), len(more) + len(INDENT))
-
-
-def _role(span: LineSpan | str) -> str:
-    if isinstance(span, str):
-        return ""
-    if span.meaning is not None:
-        return ROLES[span.meaning]
-    return "head" if span.is_name else ""

@@ -110,7 +110,10 @@ async def previous_job(screen: JobScreen, text: str) -> None:
 
 
 async def open_item(screen: JobScreen) -> None:
-    """Open the item under the cursor."""
+    """Open the item under the cursor; in the log, the folded texts."""
+    if screen.tab == "log":
+        screen.fold_log()
+        return
     snapshot = screen.snapshot
     key = screen.selected_key
     if snapshot is None or key is None:

@@ -1,0 +1,208 @@
+"""Entries of the log of a job: output, and what an agent says and does, as people read it. Pure.
+
+A call of a tool is a single entry that changes until the call ends, and the usage of a run is an
+entry at its end, while the database has a row for each of their states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from draftsman.agent_runs.activity.activity import (
+    TEXT_KINDS,
+    ActivityKind,
+    ActivityRow,
+    ActivityState,
+    activity_text,
+    call_text,
+)
+from draftsman.formats import times
+from draftsman.jobs.runs.saved_data import LogChunk
+from draftsman.jobs.status_display import Meaning
+
+OUTPUT: Final = "output"
+"""Kind of an entry that programs and handlers print."""
+NOT_FINISHED: Final = "not_finished"
+"""State of a call whose run ended before it."""
+NOT_DECIDED: Final = "not_decided"
+"""State of a call that waited for a decision when its run ended."""
+OPEN: Final = frozenset({ActivityState.PENDING, ActivityState.RUNNING})
+_SHOWN_FROM: Final = 1.0
+"""Seconds of a call that are shown: rows are stored each half second."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """An entry; one with the `id` of an earlier entry replaces it.
+
+    `text` is output, a piece of a message, the title of a call, or a path. `state` is that of a
+    call or a file. `started_at` and `ended_at` are times of a call, as far as they are known.
+    """
+
+    run: int
+    seq: int
+    """Position of its first record among the output or the activity of its run."""
+    kind: str
+    text: str
+    created_at: datetime
+    state: str | None = None
+    tool: str | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    continues: bool = False
+    """Whether the text goes on with that of the entry before it."""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        """Its name within the log."""
+        return f"{OUTPUT if self.kind == OUTPUT else 'activity'}-{self.run}-{self.seq}"
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call of a tool."""
+        return self.kind == ActivityKind.TOOL
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is a call that has not ended."""
+        return self.is_call and self.state in OPEN
+
+    def seconds(self, now: datetime | None = None) -> float | None:
+        """Return how long the call took, or runs by `now`; None if that is not known."""
+        end = self.ended_at or (now if self.state == ActivityState.RUNNING else None)
+        if self.started_at is None or end is None:
+            return None
+        return max(0.0, (end - self.started_at).total_seconds())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its fields, without those that it does not have."""
+        fields = {
+            "run": self.run,
+            "seq": self.seq,
+            "kind": self.kind,
+            "text": self.text,
+            "created_at": self.created_at,
+        }
+        more = {
+            "state": self.state,
+            "tool": self.tool,
+            "started_at": self.started_at,
+            "ended_at": self.ended_at,
+            "seconds": self.seconds(),
+        }
+        fields |= {name: value for name, value in more.items() if value is not None}
+        return fields | ({"detail": self.detail} if self.detail else {})
+
+
+class LogReader:
+    """Reads the records of a log, output and activity in order of time, as entries."""
+
+    def __init__(self) -> None:
+        self.run = 0
+        self._calls: dict[str, LogEntry] = {}
+        """The open calls of the run, by key."""
+        self._usage: LogEntry | None = None
+
+    def add(self, record: LogChunk | ActivityRow) -> list[LogEntry]:
+        """Return the entries that a record adds or changes."""
+        ended = [] if record.run == self.run else self.end_run()
+        self.run = record.run
+        if not isinstance(record, ActivityRow):
+            return [
+                *ended,
+                LogEntry(record.run, record.seq, OUTPUT, record.text, record.created_at),
+            ]
+        entry = LogEntry(
+            run=record.run,
+            seq=record.seq,
+            kind=record.kind,
+            text=record.text,
+            created_at=record.created_at,
+            state=record.state,
+            detail=record.detail,
+            continues=record.continues,
+        )
+        if record.kind == ActivityKind.USAGE:
+            self._usage = entry
+            return ended
+        return [*ended, self._call(entry, record) if entry.is_call else entry]
+
+    def end_run(self) -> list[LogEntry]:
+        """Return the entries that the end of the run adds or changes."""
+        calls = [
+            replace(
+                call,
+                state=NOT_DECIDED if call.state == ActivityState.PENDING else NOT_FINISHED,
+            )
+            for call in self._calls.values()
+        ]
+        usage = [] if self._usage is None else [self._usage]
+        self._calls.clear()
+        self._usage = None
+        return [*calls, *usage]
+
+    def _call(self, entry: LogEntry, row: ActivityRow) -> LogEntry:
+        """Return the entry of a call, which is new after the end of another with its key."""
+        key = row.key or row.text
+        before = self._calls.pop(key, entry)
+        is_start = row.state == ActivityState.RUNNING and before.state != ActivityState.RUNNING
+        is_first = before is entry and row.state == ActivityState.RUNNING
+        call = replace(
+            before,
+            text=row.text or before.text,
+            state=row.state,
+            tool=row.detail.get("tool") or before.tool,
+            detail={},
+            started_at=row.created_at if is_start or is_first else before.started_at,
+            ended_at=None if row.state in OPEN else row.created_at,
+        )
+        if call.is_open:
+            self._calls[key] = call
+        return call
+
+
+def entry_meaning(entry: LogEntry) -> Meaning | None:
+    """Return what the state or else the kind of an entry means; None: nothing special."""
+    if entry.is_call:
+        return _CALL_MEANINGS.get(entry.state or "", Meaning.NEUTRAL)
+    return Meaning.NEUTRAL if entry.kind in _SECONDARY else None
+
+
+def entry_text(entry: LogEntry, now: datetime | None = None) -> str:
+    """Return an entry as text: `✓ execute: npm test (42 s)`, `[plan] 3 of 7 steps: write tests`.
+
+    All but output, messages and thoughts are a single line. `now`: how long an open call runs.
+    """
+    if entry.kind == OUTPUT or entry.kind in TEXT_KINDS:
+        return entry.text
+    if not entry.is_call:
+        return " ".join(activity_text(entry).split())
+    text = " ".join(call_text(entry.state, entry.tool, entry.text).split())
+    seconds = entry.seconds(now)
+    length = "" if seconds is None or seconds < _SHOWN_FROM else times.span(seconds)
+    match entry.state:
+        case ActivityState.RUNNING:
+            return f"{text} … running {length}".rstrip()
+        case ActivityState.PENDING:
+            return f"{text} … waits for a decision"
+        case str(state) if state in _ENDS:
+            return f"{text} ({_ENDS[state]})"
+        case _:
+            return f"{text} ({length})" if length else text
+
+
+_CALL_MEANINGS: Final[Mapping[str, Meaning]] = {
+    ActivityState.PENDING: Meaning.WAITING,
+    ActivityState.RUNNING: Meaning.ACTIVE,
+    ActivityState.COMPLETED: Meaning.SUCCESS,
+    ActivityState.FAILED: Meaning.FAILURE,
+    NOT_FINISHED: Meaning.WARNING,
+    NOT_DECIDED: Meaning.NEUTRAL,
+}
+_ENDS: Final = {NOT_FINISHED: "not finished", NOT_DECIDED: "waited for a decision"}
+"""What the text of a call says that did not end."""
+_SECONDARY: Final = (ActivityKind.THOUGHT, ActivityKind.USAGE, ActivityKind.NOTE)
