@@ -37,6 +37,7 @@ TABLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "questions": {
         "expires_in": 86_400.0,
         "self_approval": False,
+        "undo": 10.0,
         "escalate_to": None,
         "quiet_hours": None,
         "working_hours": None,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from draftsman.errors import UsageError
+from draftsman.formats.shown_zone import shown, typed
 
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*([smhdw])", re.IGNORECASE)
@@ -58,7 +59,7 @@ def format_duration(seconds: float) -> str:
 def parse_instant(text: str, now: datetime | None = None) -> datetime:
     """Parse an ISO 8601 time, `2030-12-31 9:00`, `tomorrow 9:00` or `9:00`, which is today.
 
-    Without an offset it is local. Raises UsageError.
+    Without an offset it is in the zone of shown times. Raises UsageError.
     """
     moment = None
     with contextlib.suppress(ValueError, OverflowError):
@@ -68,14 +69,14 @@ def parse_instant(text: str, now: datetime | None = None) -> datetime:
             f"invalid time {text!r}; examples: 2030-12-31T18:00, with +02:00 or Z if not local,"
             " 2030-12-31, tomorrow 9:00"
         )
-    return moment.astimezone() if moment.tzinfo is None else moment
+    return typed(moment)
 
 
 def _of_words(text: str, now: datetime | None) -> datetime | None:
     """Return the local time of a day and a time of day; None for another notation."""
     if (match := _DAY_AND_TIME.fullmatch(text)) is None:
         return None
-    day = (now or datetime.now(UTC)).astimezone().date()
+    day = shown(now or datetime.now(UTC)).date()
     if match["date"]:
         day = datetime.fromisoformat(match["date"]).date()
     elif word := match["day"] or match["time_of"]:

@@ -120,7 +120,7 @@ async def answer(context: WebContext, request: Request) -> Response:
     else:
         verdict = result.value
         if isinstance(verdict, PendingDecision):
-            window = context.settings.undo
+            window = context.rt.settings.questions.undo
             context.tasks.spawn(apply_when_due(context.rt, verdict, window))
             return RedirectResponse(f"{_path(question)}?held", 303)
         also = f"&also={len(verdict.also)}" if isinstance(verdict, Verdict) and verdict.also else ""
@@ -346,10 +346,9 @@ async def _submitted(
     key = fields.get("key", "")
     if not 8 <= len(key) <= MAX_KEY:
         raise PageProblem(400, "The form is incomplete.", "Open the question again.")
-    only = "only" in fields  # identical questions that are left open: at once
+    only = "only" in fields  # identical questions are left open
     event = f"web:{visit.session.id}:{question.name}:{key}"
-    window = 0 if only else context.settings.undo
-    call = Call(context.rt_of(visit), visit.actor, event, window)
+    call = Call(context.rt_of(visit), visit.actor, event, context.rt.settings.questions.undo)
     row = (question.job, question.ordinal)
     if question.kind is QuestionKind.APPROVAL:
         decide = ACTIONS.get(fields.get("decision", ""))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -76,12 +75,7 @@ def page_reader(rt: Runtime, details: JobDetails) -> Reader:
     """Return the reader of a page, whose time zone is unknown."""
     owner = "the owner of the database" if rt.embedded else ""
     asked = responders(details, rt.policy, owner)
-    return Reader(details.at, asked, utc_time, rt.policy.name_of)
-
-
-def utc_time(moment: datetime, now: datetime) -> str:
-    """Return a time of day with its zone."""
-    return f"{times.clock(moment, now, zone=UTC)} UTC"
+    return Reader(details.at, asked, times.clock_with_zone, rt.policy.name_of)
 
 
 def _blocks(section: JobSection) -> Iterator[str]:

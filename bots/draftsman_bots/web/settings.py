@@ -74,9 +74,6 @@ class WebSettings(ChannelSection):
     """URL of the inbox in browsers: https, except on this machine. Unset: http:// and `listen`."""
     session: float = Field(604_800, ge=300, le=86_400 * 90)
     """Seconds after which a person signs in again."""
-    undo: float = Field(10.0, ge=0, le=60)
-    """Seconds in which an answer or a decision of a page can be undone, before it counts. 0: it
-    counts at once."""
     trusted_proxies: tuple[_Network, ...] = ()
     """Addresses and networks of reverse proxies, whose headers X-Forwarded-For and proxy_header are
     believed. List only proxies that remove these headers from the requests of their clients."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from draftsman.deliveries.question_text import RESPONSES, closed_text
 from draftsman.errors import DraftsmanError
@@ -15,23 +14,15 @@ if TYPE_CHECKING:
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
 
-RETRY: Final = 0.5
-"""Seconds between attempts to apply an answer that is not due yet by the clock of the database."""
-ATTEMPTS: Final = 6
 _log = logging.getLogger(__name__)
 
 
 async def apply_when_due(rt: Runtime, decision: PendingDecision, seconds: float) -> None:
     """Apply an answer at the end of its undo window; the leader does if this process cannot."""
-    await asyncio.sleep(seconds)
-    for _ in range(ATTEMPTS):
-        try:
-            if await rt.pending_decisions.apply(decision) is not None:
-                return
-        except DraftsmanError as error:
-            _log.warning("the answer of %s to %s: %s", decision.voter, decision.name, error)
-            return
-        await asyncio.sleep(RETRY)
+    try:
+        await rt.pending_decisions.apply_when_due(decision, seconds)
+    except DraftsmanError as error:
+        _log.warning("the answer of %s to %s: %s", decision.voter, decision.name, error)
 
 
 def entered_in(decision: PendingDecision, question: Question) -> dict[str, str]:
@@ -40,7 +31,9 @@ def entered_in(decision: PendingDecision, question: Question) -> dict[str, str]:
     text = response.text or ""
     field = "choice" if text in question.values() else "text"
     comments = "\n".join(f"{comment.place}={comment.text}" for comment in response.comments)
-    return {field: text, "reason": response.reason or "", "comments": comments}
+    only = "yes" if decision.only else ""
+    reason = response.reason or ""
+    return {field: text, "reason": reason, "comments": comments, "only": only}
 
 
 def response_name(decision: PendingDecision) -> str:

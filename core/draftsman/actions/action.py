@@ -39,6 +39,7 @@ class About(StrEnum):
     QUEUE = "queue"
     SCHEDULE = "schedule"
     TEMPLATE = "template"
+    DECISION = "decision"
     GROUP = "group"
     RULE = "rule"
     DELIVERY = "delivery"
@@ -52,6 +53,7 @@ class About(StrEnum):
 NAMES: Final[Mapping[About, Callable[[Any], str]]] = {
     About.JOB: job_name,
     About.QUESTION: lambda row: question_name(*row),
+    About.DECISION: lambda decision: decision.name,
     About.QUEUE: lambda name: f"queue {name!r}",
     About.GROUP: lambda name: f"group {name!r}",
     About.DELIVERY: lambda rows: counted(len(rows), "delivery", "deliveries"),

@@ -109,7 +109,7 @@ async def sign_in(call: Call, origin: str) -> ActionResult[tuple[str, datetime]]
     url = f"{origin}/sign-in/{token}"
     person = call.actor.person
     data = {"url": url, "expires_at": expires_at, "person": person}
-    says = f"signs in as {person}, once, until {times.clock(expires_at)}"
+    says = f"signs in as {person}, once, until {times.clock_with_zone(expires_at)}"
     then = CommandHint("people sessions", lead="to end sessions")
     return ActionResult(says, (url, expires_at), then=then, data=data, subject="link")
 

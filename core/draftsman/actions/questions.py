@@ -184,11 +184,13 @@ async def respond(
         comments=[comment.as_json() for comment in comments],
         token=token,
     )
-    if call.window:
-        held = await call.rt.pending_decisions.answer(*question, response, call.actor, call.window)
+    if call.window and token is None:  # a token is a secret, which is not stored
+        held = await call.rt.pending_decisions.answer(
+            *question, response, call.actor, call.window, only=only
+        )
         if not isinstance(held, Verdict):
             says = _held_says(await call.rt.questions.get(*question), response)
-            return ActionResult(says, held)
+            return ActionResult(says, held, then=CommandHint("undo", held.name, lead="to undo"))
         verdict = held
     else:
         verdict = await call.rt.questions.answer(*question, response, call.actor, only=only)

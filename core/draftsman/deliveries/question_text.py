@@ -10,6 +10,7 @@ from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.agent_runs.changes.shown_code import visible_lines
 from draftsman.deliveries.documents.document import Text, Time
 from draftsman.errors import CommandHint
+from draftsman.formats.times import clock_with_zone
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.people.spans import Span, Spans, actor_spans, spans_text
@@ -82,6 +83,12 @@ def closed_text(question: Question) -> str:
     return spans_text(closed_spans(question))
 
 
+def closed_locally(question: Question, where: str = "") -> str:
+    """Return `closed_text` for a terminal, with the channel and the local time."""
+    at = question.closed_at
+    return f"{closed_text(question)}{where}{'' if at is None else f', at {clock_with_zone(at)}'}"
+
+
 def closed_spans(question: Question) -> Spans:
     """Return `closed_text` with references to the people; the last span is their text."""
     separator = ": " if question.has_changes_requested else " "
@@ -125,10 +132,14 @@ def next_step(verdict: Verdict) -> CommandHint | None:
     """Return what the author of a late answer can do now; None for any other answer."""
     if not verdict.resolved and verdict.closed_at is None:
         return None
-    job = job_name(verdict.job)
-    if verdict.job_status in _RETRIED:
-        return CommandHint("retry", job, lead="to run the job again")
-    return CommandHint("show", job, lead="to see what the job does now")
+    return closed_step(verdict.job, verdict.job_status)
+
+
+def closed_step(job: int, status: str | None) -> CommandHint:
+    """Return what a person can do after a question has closed, in the status of its job."""
+    if status in _RETRIED:
+        return CommandHint("retry", job_name(job), lead="to run the job again")
+    return CommandHint("show", job_name(job), lead="to see what the job does now")
 
 
 def already_recorded(verdict: Verdict) -> str:

@@ -24,7 +24,7 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
     blocks = []
     if reserved := summary.reservation:
         by = actor_name(reserved.actor)
-        until = times.clock(reserved.expires_at, now)
+        until = times.clock_with_zone(reserved.expires_at, now)
         blocks.append(f"reserved by {by} for {job_name(reserved.job)} until {until}")
     blocks += [
         (f"{pause.type}: " if pause.type else "")

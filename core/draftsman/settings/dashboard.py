@@ -37,9 +37,6 @@ class DashboardSettings(Section):
     )
     """How the terminal alerts to a question for you: its bell, a notification (OSC 9 or 777), and
     the number of questions in the title of the window. []: not at all."""
-    undo: float = Field(5.0, ge=0, le=60)
-    """Seconds in which an answer, a decision or a cancel of the dashboard can be undone, before it
-    counts. 0: it counts at once."""
     commands: dict[str, OwnCommandSettings] = Field(
         default_factory=dict,
         examples=[{"checks": {"key": "f5", "run": "gh pr checks --watch {url}"}}],

@@ -18,6 +18,10 @@ class QuestionSettings(Section):
     self_approval: bool = False
     """Whether the requester of a job may approve it. On the embedded database the owner of the data
     always may, and the approval is marked."""
+    undo: float = Field(10.0, ge=0, le=60)
+    """Seconds in which an answer or a decision of a person on a terminal, in the dashboard or in
+    the web inbox can be undone, before it counts; also a cancel of the dashboard. 0: it counts at
+    once, as those of chats and programs do."""
     ask_grace: float = Field(20, ge=0, le=300)
     """Seconds for which an agent is kept running for the answer to its question, and keeps its
     slot, before it parks; at most half of the lease of workers. 0: never."""

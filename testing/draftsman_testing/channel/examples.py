@@ -204,12 +204,17 @@ def _examples() -> Iterator[tuple[str, Message]]:
         _asks(message_kind=DeliveryKind.REMINDER, payload={"text": "D-7/2: 2 hours are left"}),
     )
     yield "closed approved", _closed(**APPROVAL, by=["slack:U1", "ben"], outcome="approved")
-    yield "closed denied", _closed(**APPROVAL, by=["ben"], outcome="denied", reason="no test")
+    denied = {**APPROVAL, "by": ["ben"], "outcome": "denied", "reason": "no test"}
+    yield "closed denied", _closed(**denied, job=Status.FAILED)
+    yield "closed denied and continued", _closed(**denied)
     yield (
         "closed with changes requested",
         _closed(**REVIEW, by=["ben"], outcome="changes_requested", reason="use the v2 API"),
     )
-    yield "closed expired", _closed(outcome="expired", status=QuestionStatus.EXPIRED)
+    yield (
+        "closed expired",
+        _closed(outcome="expired", status=QuestionStatus.EXPIRED, job=Status.EXPIRED),
+    )
     yield (
         "closed by a rule",
         _closed(**APPROVAL, outcome="approved", via="rule", rule=3, reason="pytest tests/*"),
@@ -315,10 +320,14 @@ def _closed(
     reason: str | None = None,
     rule: int | None = None,
     status: QuestionStatus = QuestionStatus.ANSWERED,
+    job: Status = Status.RUNNING,
     **fields: Any,
 ) -> Message:
+    closes = "expires_at" if status is QuestionStatus.EXPIRED else "answered_at"
+    fields[closes] = WHEN + timedelta(hours=1)
     resolution: dict[str, Any] = {"outcome": outcome, "via": via, "by": by or []}
     optional = {"text": text_answer, "reason": reason, "rule": rule}
     resolution |= {name: value for name, value in optional.items() if value is not None}
     closed: Question = question(status=status, resolution=resolution, **fields)
-    return message(DeliveryKind.QUESTION_CLOSED, question=closed)
+    built = message(DeliveryKind.QUESTION_CLOSED, question=closed)
+    return replace(built, subject=replace(built.subject, status=job))

@@ -90,9 +90,12 @@ class Inbox:
 
 @asynccontextmanager
 async def serving(rt: Runtime, **web: Any) -> AsyncIterator[Inbox]:
-    """Serve the inbox with these settings."""
-    settings = WebSettings.model_validate({"listen": "127.0.0.1:0", "url": ORIGIN, "undo": 0} | web)
-    own = wire(rt.settings.model_copy(update={"web": settings}), rt.db, rt.embedded)
+    """Serve the inbox with these settings, and an undo window of `undo` seconds."""
+    undo = web.pop("undo", 0)
+    settings = WebSettings.model_validate({"listen": "127.0.0.1:0", "url": ORIGIN} | web)
+    questions = rt.settings.questions.model_copy(update={"undo": undo})
+    changed = {"web": settings, "questions": questions}
+    own = wire(rt.settings.model_copy(update=changed), rt.db, rt.embedded)
     own.policy.update_from(rt.policy)
     service = WebService(own)
     task = asyncio.create_task(service.run())

@@ -190,19 +190,20 @@ async def test_an_answer_that_came_with_a_request_is_for_its_job_alone(
     assert await _status(rt, waiting) is Status.WAITING_FOR_INPUT
 
 
+@pytest.mark.parametrize("only", [False, True])
 async def test_a_pending_decision_takes_effect_on_all_when_it_is_applied(
-    rt: Runtime, make: Factory, owner: Actor
+    rt: Runtime, make: Factory, owner: Actor, only: bool
 ) -> None:
     one = await _asked(make)
     two = await _asked(make)
     response = Response(source_event_id="key", text="red")
-    held = await rt.pending_decisions.answer(one.number, 1, response, owner, 5)
+    held = await rt.pending_decisions.answer(one.number, 1, response, owner, 5, only=only)
     assert not isinstance(held, Verdict)
     assert await _status(rt, two) is Status.WAITING_FOR_INPUT
     effect = await rt.pending_decisions.apply(held, early=True)
     assert isinstance(effect, Verdict)
-    assert effect.also == (f"{two.name}/1",)
-    assert await _status(rt, two) is Status.RESUMED
+    assert effect.also == (() if only else (f"{two.name}/1",))
+    assert await _status(rt, two) is (Status.WAITING_FOR_INPUT if only else Status.RESUMED)
 
 
 async def test_identical_questions_are_folded_before_the_limit(

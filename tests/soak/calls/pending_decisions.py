@@ -20,6 +20,10 @@ CALLS: Final[dict[str, Call]] = {
     "pending_decisions.of_question": Call(
         lambda conn: pending_decisions.of_question(conn, NEWEST, 1, "anna")
     ),
+    "pending_decisions.newest_of": Call(
+        lambda conn: pending_decisions.newest_of(conn, "anna", NEWEST)
+    ),
+    "pending_decisions.has_leader": Call(lambda conn: pending_decisions.has_leader(conn)),
     "pending_decisions.take": Call(lambda conn: pending_decisions.take(conn, 1, early=True)),
     "pending_decisions.finish": Call(lambda conn: pending_decisions.finish(conn, 1)),
     "pending_decisions.undo": Call(lambda conn: pending_decisions.undo(conn, 1)),

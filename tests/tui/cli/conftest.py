@@ -65,6 +65,7 @@ def config(
             people |= {name: people[name] | {"login": me.id}}
         path = tmp_path / f"{name}.toml"
         lines = [f"types.{name} = {{}}" for name in ("noop", "report")]
+        lines.append("questions.undo = 0")
         lines += [f"groups.{group} = {json.dumps(members)}" for group, members in GROUPS.items()]
         for person, fields in people.items():
             lines += [f"people.{person}.{key} = {json.dumps(fields[key])}" for key in fields]

@@ -171,7 +171,7 @@ async def test_decisions_of_a_killed_dashboard_take_effect_and_others_see_them(
         await seen.see("Cancel D-2?")
         await seen.press("y")
         await seen.see("D-2 canceled · takes effect in", "1 more pending")
-        for task in seen.app.session.undo._tasks:  # as kill -9 ends them
+        for task in seen.app.session.undo._tasks.values():  # as kill -9 ends them
             task.cancel()
         seen.app.session.undo.batches.clear()
     async with open_dashboard(rt, people.on(Source.TUI, "ben"), view="inbox") as other:

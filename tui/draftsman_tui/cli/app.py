@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 import click
 
+from draftsman.formats.shown_zone import SHOWN_ZONE
 from draftsman.processes import early_signals
 from draftsman_tui.terminal.output import CommandOutput
 
@@ -55,6 +56,8 @@ class App:
     config: Path | None = None
     verbose: bool = False
     json: bool = False
+    utc: bool = False
+    """Whether times are shown and read in UTC, and not in the local zone."""
     color: bool | None = None
     pager: bool | None = None
     """Whether long output is shown in a pager; None: it is."""
@@ -271,7 +274,9 @@ def command(
     def decorate(function: Function) -> click.Command:
         @functools.wraps(function)
         def run(**params: Any) -> None:
-            if not long_running:
+            if long_running:
+                SHOWN_ZONE.set(UTC)
+            else:
                 early_signals.release()
             result = function(click.get_current_context().ensure_object(App), **params)
             if inspect.iscoroutine(result):
@@ -350,6 +355,7 @@ def shared_options(*, hidden: bool) -> list[click.Parameter]:
             "Disable colored output (like NO_COLOR=1).",
             hidden,
         ),
+        _flag("--utc", _use_utc, "Show times in UTC, and read them in UTC.", hidden),
         _flag("--no-pager", _sets("pager", False), "Print long output without a pager.", hidden),
     ]
 
@@ -371,6 +377,12 @@ def _flag(
 def _sets(key: str, value: bool) -> OptionCallback:
     """Return the callback of a flag that sets a field; without it, an earlier value is kept."""
     return lambda ctx, _, is_set: _keep(ctx, key, value) if is_set else None
+
+
+def _use_utc(ctx: click.Context, _: click.Parameter, is_set: bool) -> None:
+    if is_set:
+        _keep(ctx, "utc", True)
+        SHOWN_ZONE.set(UTC)
 
 
 def _keep(ctx: click.Context, key: str, value: Any) -> None:

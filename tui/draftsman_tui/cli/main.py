@@ -23,6 +23,7 @@ import click
 
 from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, InvalidDatabaseUrl
 from draftsman.formats.invisible import one_line
+from draftsman.formats.shown_zone import SHOWN_ZONE
 from draftsman.ids import job_number
 from draftsman.processes import early_signals
 from draftsman.processes.hardening import deny_inspection
@@ -212,6 +213,7 @@ def run(args: Sequence[str]) -> int:
 def _invoke(args: Sequence[str], app: App) -> int:
     if _completes():
         return 0
+    SHOWN_ZONE.set(None)
     try:
         with cli.make_context("draftsman", list(args), obj=app) as ctx:
             cli.invoke(ctx)

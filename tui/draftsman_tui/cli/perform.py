@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -34,11 +35,17 @@ HARMLESS: Final = {
 """Options that change nothing, by their parameters."""
 
 
-async def call_of(app: App, rt: Runtime) -> Call:
-    """Return the call of the person who runs this command, with its progress on stderr."""
-    from draftsman.actions.action import Call
+async def call_of(app: App, rt: Runtime, action: Action[Any, ..., Any] | None = None) -> Call:
+    """Return the call of the person who runs this command, with its progress on stderr.
 
-    return Call(rt, await rt.actor(), report=app.out.info)
+    On a terminal, an action that no question confirms can be undone for a while.
+    """
+    from draftsman.actions.action import UNDO, Call
+
+    is_person = app.out.interactive and not app.json
+    is_held = is_person and action is not None and action.undo == UNDO and not action.is_confirmed
+    window = rt.settings.questions.undo if is_held else 0.0
+    return Call(rt, await rt.actor(), window=window, report=app.out.info)
 
 
 async def numbers_of(
@@ -99,8 +106,10 @@ async def act(
     A refusal with data has its JSON document, too.
     """
     from draftsman.actions.action import RefusedWithData
+    from draftsman.deliveries.documents.document import Time
+    from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 
-    call = await call_of(app, rt)
+    call = await call_of(app, rt, action)
     if action.is_confirmed and (asked := await action.asked(call, row, **arguments)) is not None:
         if asked.lines and not app.json:
             app.out.print(*asked.lines)
@@ -111,8 +120,17 @@ async def act(
         if app.json:
             app.out.document(error.data)
         raise
+    value: object = result.value
+    held = value if call.window and isinstance(value, PendingDecision) else None
+    if held is not None:
+        result = replace(result, detail=(*result.detail, ", counts at ", Time(held.applies_at)))
     if prints:
         print_result(app, result)
+    service = rt.pending_decisions
+    if held is not None and not await service.has_leader():
+        app.out.info("no worker runs: waiting until it counts")
+        if await service.apply_when_due(held, call.window) is None:
+            app.out.info(f"{held.name}: undone")
     return result
 
 

@@ -34,7 +34,7 @@ class LaunchOptions:
     """Commands of the configuration."""
     alerts: Collection[str] = KINDS
     """Kinds of terminal alerts about questions for the user."""
-    undo: float = 5.0
+    undo: float = 10.0
     """Seconds in which an answer, a decision or a cancel can be undone; 0: not at all."""
 
 
@@ -59,7 +59,6 @@ def resolve_options(
         keys=keys,
         own=own,
         alerts=settings.alerts,
-        undo=settings.undo,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from draftsman.formats.invisible import one_line
-from draftsman.formats.times import clock
+from draftsman.formats.times import clock_with_zone
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
@@ -53,4 +53,4 @@ def predicate(result: ActionResult[Any]) -> str:
 def _shown(span: Span) -> str:
     from draftsman.deliveries.documents.document import Time
 
-    return clock(span.when) if isinstance(span, Time) else str(span)
+    return clock_with_zone(span.when) if isinstance(span, Time) else str(span)

@@ -249,9 +249,24 @@ def _closed(message: Message, question: Question) -> Iterator[Part]:
     """Yield the resolution of a question, without controls."""
     show = full_at(message)
     yield Paragraph(closed_spans(question), LENGTH, show)
+    if note := _closing_note(message.subject, question):
+        yield Note(note, show)
     if title := title_before(question, message.subject.title):
         yield Note((f"{title} asked:",), show)
     yield Quote(question.text, QUESTION_LENGTH, show)
+
+
+def _closing_note(subject: Subject, question: Question) -> Text:
+    """Return when a question closed, and what follows a denial or an expiry."""
+    when: Text = () if question.closed_at is None else (Time(question.closed_at, "on"),)
+    if question.outcome not in ("denied", "expired"):
+        return when
+    separator = (" · ",) if when else ()
+    if subject.status in RETRYABLE:
+        return *when, *separator, "to retry: ", Command(f"draftsman retry {subject.name}")
+    if subject.status in TERMINAL:
+        return when
+    return *when, *separator, "the job continues"
 
 
 def _result(message: Message) -> Iterator[Part | RichPart]:

@@ -354,9 +354,15 @@ WITH passed AS MATERIALIZED (
 ), counts AS (
     SELECT CASE WHEN grouping(queue) = 0 THEN 'queue' WHEN grouping(type) = 0 THEN 'type'
                 WHEN grouping(repo) = 0 THEN 'repo' ELSE 'all' END AS by,
-           coalesce(queue, type, repo) AS value, bar, count(*) AS count
+           coalesce(queue, type, repo) AS value, bar, count(*) AS count,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY waited) AS waited,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY ran) AS ran
       FROM facts
      GROUP BY GROUPING SETS ((bar), (queue, bar), (type, bar), (repo, bar))
+), bars AS (
+    SELECT by, coalesce(value, '') AS value, json_agg(ARRAY[bar, count, waited, ran]) AS bars
+      FROM counts
+     GROUP BY by, coalesce(value, '')
 ), ranked AS (
     SELECT f.*, row_number() OVER (PARTITION BY by ORDER BY finished DESC, value) AS rank
       FROM figures f
@@ -365,13 +371,9 @@ WITH passed AS MATERIALIZED (
 SELECT r.by, coalesce(r.value, '') AS value, r.finished, r.failed, r.waited[1] AS wait_p50,
        r.waited[2] AS wait_p95, r.ran[1] AS run_p50, r.ran[2] AS run_p95,
        extract(epoch FROM draftsman.now() - c.since)::float8 AS covered,
-       ARRAY(SELECT coalesce(sum(n.count), 0)::int
-               FROM generate_series(%(bars)s::int - 1, 0, -1) AS b (bar)
-               LEFT JOIN counts n ON n.bar = b.bar AND n.by = r.by
-                                 AND coalesce(n.value, '') = coalesce(r.value, '')
-              GROUP BY b.bar
-              ORDER BY b.bar DESC) AS bars
+       coalesce(b.bars, '[]') AS bars
   FROM ranked r
+  LEFT JOIN bars b ON b.by = r.by AND b.value = coalesce(r.value, '')
  CROSS JOIN covered c
  WHERE r.rank <= %(groups)s
  ORDER BY array_position('{all,queue,type,repo}'::text[], r.by), r.rank

@@ -22,7 +22,7 @@ MAX_WINDOW: Final = 60.0
 class PendingDecision:
     """A row of `pending_decisions`: without a question, the cancel of the job.
 
-    `decision` has the fields of a response, or `force` and `reason` of a cancel.
+    `decision` has the fields of a response and `only`, or `force` and `reason` of a cancel.
     """
 
     id: int
@@ -54,7 +54,13 @@ class PendingDecision:
         """The response of a decision on a question; raises UsageError for an invalid one."""
         from draftsman.questions.response import build_response
 
-        return build_response(self.source_event_id, self.name, **self.decision)
+        fields = {name: value for name, value in self.decision.items() if name != "only"}
+        return build_response(self.source_event_id, self.name, **fields)
+
+    @property
+    def only(self) -> bool:
+        """Whether an answer leaves the identical questions of other jobs open."""
+        return bool(self.decision.get("only"))
 
     @property
     def reason(self) -> str | None:

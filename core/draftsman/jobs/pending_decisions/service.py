@@ -7,15 +7,17 @@ answers, the first that takes effect counts.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from draftsman.database.database import Connection, Database, translate_errors
 from draftsman.database.isolation import Isolation
-from draftsman.errors import DraftsmanError, NotFound, Refused, UsageError
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, NotFound, Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.control.service.control import CancelResult, JobControl
 from draftsman.jobs.job import Status
@@ -33,6 +35,10 @@ from draftsman.questions.response import Response
 from draftsman.questions.service.questions import Questions
 from draftsman.questions.store import questions as question_store
 
+RETRY: Final = 0.5
+"""Seconds between attempts to apply a decision, as when the database cannot be reached."""
+EARLY_ATTEMPTS: Final = 6
+"""Attempts at a decision that is not due yet by the clock of the database."""
 Effect = Verdict | CancelResult
 _log = logging.getLogger(__name__)
 _FINAL: Final = (Refused, UsageError, NotFound)
@@ -72,7 +78,14 @@ class PendingDecisions:
         ]
 
     async def answer(
-        self, job: int, ordinal: int, response: Response, actor: Actor, window: float
+        self,
+        job: int,
+        ordinal: int,
+        response: Response,
+        actor: Actor,
+        window: float,
+        *,
+        only: bool = False,
     ) -> Verdict | PendingDecision:
         """Hold a response for `window` seconds; return the verdict if it takes effect at once.
 
@@ -99,10 +112,13 @@ class PendingDecisions:
                 or not await question_store.stays_open(conn, job, ordinal, window)
                 or await question_store.previous_answer(conn, job, ordinal, event)
             ):
-                return await self._questions.record_all(conn, job, ordinal, response, actor)
+                record = self._recorder(only=only)
+                return await record(conn, job, ordinal, response, actor)
             fields = response.model_dump(
                 mode="json", exclude={"source_event_id"}, exclude_defaults=True, exclude_none=True
             )
+            if only:
+                fields["only"] = True
             held = await store.hold(
                 conn,
                 job,
@@ -162,6 +178,17 @@ class PendingDecisions:
         async with self._db.connection() as conn:
             return await store.of_question(conn, job, ordinal, voter)
 
+    async def newest_of(self, actor: Actor, job: int | None = None) -> PendingDecision | None:
+        """Return the newest decision of a person that can be undone: of a job, or of any."""
+        voter = self._policy.resolve(actor).voter
+        async with self._db.connection() as conn:
+            return await store.newest_of(conn, voter, job)
+
+    async def has_leader(self) -> bool:
+        """Return whether a leader applies the decisions that are due."""
+        async with self._db.connection() as conn:
+            return await store.has_leader(conn)
+
     async def undo(self, decision: PendingDecision) -> bool:
         """Undo a decision; False if it has taken effect, or was undone before."""
         return await self._db.run_transaction(lambda conn: store.undo(conn, decision.id))
@@ -185,6 +212,22 @@ class PendingDecisions:
         if isinstance(effect, DraftsmanError):
             raise effect
         return effect
+
+    async def apply_when_due(self, decision: PendingDecision, seconds: float) -> Effect | None:
+        """Apply a decision at the end of its window, in `seconds`; return its effect as `apply`.
+
+        The loop of each process that holds decisions; the leader applies them if it ends. While the
+        database cannot be reached, it tries again. None if the decision was undone.
+        """
+        early = 0
+        await asyncio.sleep(seconds)
+        while True:
+            with contextlib.suppress(DatabaseUnreachable):
+                effect = await self.apply(decision)
+                early += 1
+                if effect is not None or early == EARLY_ATTEMPTS:
+                    return effect
+            await asyncio.sleep(RETRY)
 
     async def apply_due(self, term: LeaderTerm) -> int:
         """Apply the decisions that are due, for the leader; return their number."""
@@ -224,11 +267,13 @@ class PendingDecisions:
                             conn, job, actor, reason, force=force
                         )
                     until = decision.applies_at
-                    return await self._questions.record_all(
-                        conn, job, ordinal, decision.response, actor, until
-                    )
+                    record = self._recorder(only=decision.only)
+                    return await record(conn, job, ordinal, decision.response, actor, until)
         except _FINAL as error:
             return error
+
+    def _recorder(self, *, only: bool) -> Callable[..., Awaitable[Verdict]]:
+        return self._questions.record if only else self._questions.record_all
 
     async def _earlier_effect(self, conn: Connection, decision: PendingDecision) -> Effect | None:
         """Return the effect of a decision that another process applied; None if there is none."""

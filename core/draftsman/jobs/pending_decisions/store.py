@@ -57,6 +57,16 @@ async def of_question(
     return await fetch_one(conn, _Q["of_question"], params, PendingDecision)
 
 
+async def newest_of(conn: Connection, voter: str, job: int | None) -> PendingDecision | None:
+    """Return the newest decision of a person, also of a single job; None without one."""
+    return await fetch_one(conn, _Q["newest_of"], {"voter": voter, "job": job}, PendingDecision)
+
+
+async def has_leader(conn: Connection) -> bool:
+    """Return whether a leader holds its lease."""
+    return bool(await scalar(conn, _Q["has_leader"]))
+
+
 async def take(conn: Connection, id: int, *, early: bool) -> bool:
     """Lock a due decision for this transaction; False if it was applied or undone.
 

@@ -14,6 +14,18 @@ SELECT id, job, question, source, source_event_id, actor_id, actor_display_name,
   FROM draftsman.pending_decisions
  WHERE job = %(job)s AND question = %(question)s AND voter = %(voter)s
 
+-- name: newest_of
+SELECT id, job, question, source, source_event_id, actor_id, actor_display_name, voter, is_owner,
+       decision, applies_at
+  FROM draftsman.pending_decisions
+ WHERE voter = %(voter)s AND (%(job)s::bigint IS NULL OR job = %(job)s)
+ ORDER BY id DESC
+ LIMIT 1
+
+-- name: has_leader
+SELECT EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND expires_at > draftsman.now())
+
 -- name: take
 SELECT draftsman.take_decision(%(id)s::bigint, %(early)s::boolean)
 

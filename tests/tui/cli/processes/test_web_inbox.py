@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
-import pytest
 
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
@@ -45,14 +44,6 @@ def browser_at(url: str) -> Visitor:
     return Visitor(int(url.rpartition(":")[2]), url)
 
 
-@pytest.fixture
-def at_once(cli: Cli) -> None:
-    """Let answers count at once, without time to undo them."""
-    with cli.config.open("a") as file:
-        file.write("\n[web]\nundo = 0\n")
-
-
-@pytest.mark.usefixtures("at_once")
 async def test_a_link_of_the_command_line_signs_in(cli: Cli, make: Factory, rt: Runtime) -> None:
     work = await make.asked()
     async with serving(cli) as (process, url):
@@ -109,7 +100,6 @@ async def test_bad_options_get_one_line(cli: Cli) -> None:
     (await cli("web", "--listen", "0.0.0.0:0")).refused(2, "needs url")
 
 
-@pytest.mark.usefixtures("at_once")
 async def test_a_killed_server_loses_no_answer_and_counts_none_twice(
     cli: Cli, make: Factory, rt: Runtime, conn: Connection
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityKind
 from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text
+from draftsman.formats.shown_zone import shown
 from draftsman.ids import job_name
 from draftsman.jobs.details.log_lines import (
     FOLDED_LINES,
@@ -203,7 +204,7 @@ class LogPrinter:
     def _stamp(self) -> str:
         if not self._timestamps or self._at is None:
             return ""
-        return f"{self._at.astimezone():%Y-%m-%d %H:%M:%S}  "
+        return f"{shown(self._at):%Y-%m-%d %H:%M:%S}  "
 
 
 class JsonLogPrinter:

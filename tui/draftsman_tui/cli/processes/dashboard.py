@@ -11,12 +11,15 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, nullcontext
+from dataclasses import replace
+from datetime import UTC
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import click
 
 from draftsman.errors import UsageError
+from draftsman.formats.shown_zone import SHOWN_ZONE
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log
 from draftsman_tui.dashboard.themes import NAMES
@@ -215,8 +218,11 @@ def create_dashboard(
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.launch_options import resolve_options
 
-    options = resolve_options(app.settings.dashboard, view, theme)
+    options = replace(
+        resolve_options(app.settings.dashboard, view, theme), undo=app.settings.questions.undo
+    )
     server = server_name(app.settings)
+    SHOWN_ZONE.set(UTC if app.utc else None)
     return Dashboard(connect, options, server=server, read_only=read_only, started=started)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.actions import questions as actions
-from draftsman.deliveries.question_text import closed_text, has_patch
+from draftsman.deliveries.question_text import closed_locally, closed_step, has_patch
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
@@ -321,7 +321,9 @@ class QuestionPrompter:
                 self._app.out.print_stderr(answer_command(question))
                 return None
             current = closing.result()
-            self._app.out.info(f"\n{closed_text(current)}")
+            status = (await self._rt.read_model.job(question.job)).status
+            step = closed_step(question.job, status)
+            self._app.out.info(f"\n{closed_locally(current)}; {step}")
             return None
         except asyncio.CancelledError:
             write_stderr("\n")  # the prompt has none

@@ -15,7 +15,7 @@ from draftsman.actions import questions as actions
 from draftsman.actions.action import Action
 from draftsman.actions.jobs import retry
 from draftsman.agent_runs.changes.review import Review
-from draftsman.deliveries.question_text import closed_text, holder_text
+from draftsman.deliveries.question_text import closed_locally, holder_text
 from draftsman.errors import DraftsmanError, Refused
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
@@ -320,7 +320,7 @@ async def closing_text(rt: Runtime, question: Question) -> str:
         if answer.accepted and answer.question == question.ordinal
     ]
     where = f" (in {sources[-1]})" if sources else ""
-    return f"{closed_text(question)}{where}"
+    return closed_locally(question, where)
 
 
 async def _watch(screen: BaseScreen, dialog: QuestionDialog[Any]) -> None:

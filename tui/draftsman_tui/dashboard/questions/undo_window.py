@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from draftsman.actions.jobs import canceled
 from draftsman.actions.questions import answered, refusal
-from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.errors import DraftsmanError
 from draftsman.formats.invisible import one_line
 from draftsman.formats.truncation import truncate
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
@@ -23,17 +23,13 @@ from draftsman.questions.answer import Verdict
 from draftsman_tui.dashboard.frame.connection import Connection, DatabaseClock
 from draftsman_tui.terminal.results import result_text
 
-RETRY: Final = 0.5
-"""Seconds between attempts to apply a decision, as when the database is unreachable."""
-EARLY_ATTEMPTS: Final = 4
-"""Attempts at a decision that is not due yet by the clock of the database."""
 MIN_TEXT: Final = 12
 """Cells of the text of a batch that are always shown."""
 QUIT_TIMEOUT: Final = 3.0
 """Maximum seconds to apply the decisions when the dashboard quits; the leader applies the rest."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class HeldBatch:
     """Decisions that were made with one key; `text` describes them."""
 
@@ -87,7 +83,7 @@ class UndoWindow:
         self._clock = clock
         self._report = report
         self._changed = changed
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[HeldBatch, asyncio.Task[None]] = {}
 
     def hold(self, text: str, decisions: Sequence[PendingDecision]) -> None:
         """Show decisions, and apply them at the end of their window."""
@@ -95,9 +91,7 @@ class UndoWindow:
 
     def _hold(self, batch: HeldBatch) -> None:
         self.batches.append(batch)
-        task = asyncio.create_task(self._apply_when_due(batch))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[batch] = asyncio.create_task(self._apply_when_due(batch))
         self._changed()
 
     def text(self, key: str = "u", width: int | None = None) -> str:
@@ -112,6 +106,7 @@ class UndoWindow:
         if not self.batches:
             return None
         batch = self.batches.pop()
+        self._tasks.pop(batch).cancel()
         self._changed()
         service = self._connection.rt.pending_decisions
         try:
@@ -121,12 +116,12 @@ class UndoWindow:
             raise
         late = [decision for decision in batch.decisions if decision not in undone]
         for decision in late:
-            await self._apply(decision)
+            await self._report_effect(decision, service.apply(decision))
         return HeldBatch(batch.text, tuple(undone)) if undone else None
 
     async def finish(self) -> None:
         """Apply all now: the dashboard quits. The leader applies the rest."""
-        for task in list(self._tasks):
+        for task in self._tasks.values():
             task.cancel()
         service = self._connection.rt.pending_decisions if self.batches else None
         with contextlib.suppress(DraftsmanError, TimeoutError):
@@ -139,33 +134,26 @@ class UndoWindow:
         self.batches.clear()
 
     async def _apply_when_due(self, batch: HeldBatch) -> None:
-        while (delay := (batch.applies_at - self._clock.now).total_seconds()) > 0:
-            await asyncio.sleep(min(delay, RETRY))
-            if batch not in self.batches:
-                return
+        service = self._connection.rt.pending_decisions
         for decision in batch.decisions:
-            for _ in range(EARLY_ATTEMPTS):
-                if batch not in self.batches or await self._apply(decision):
-                    break
-                await asyncio.sleep(RETRY)
-        if batch in self.batches:
-            self.batches.remove(batch)
-            self._changed()
+            seconds = max(0.0, (decision.applies_at - self._clock.now).total_seconds())
+            await self._report_effect(decision, service.apply_when_due(decision, seconds))
+        del self._tasks[batch]
+        self.batches.remove(batch)
+        self._changed()
 
-    async def _apply(self, decision: PendingDecision) -> bool:
-        """Apply a decision and report its effect; False if it has none yet."""
-        while True:
-            try:
-                effect = await self._connection.rt.pending_decisions.apply(decision)
-                if effect is None:
-                    return False
+    async def _report_effect(
+        self, decision: PendingDecision, applied: Awaitable[Effect | None]
+    ) -> None:
+        """Report the effect of a decision; without one, another process has undone it."""
+        try:
+            effect = await applied
+            if effect is None:
+                self._report(f"{decision.name}: undone elsewhere", False)
+            else:
                 self._report(await self._effect_text(decision, effect), False)
-            except DatabaseUnreachable:
-                await asyncio.sleep(RETRY)
-                continue
-            except DraftsmanError as error:
-                self._report(str(error), True)
-            return True
+        except DraftsmanError as error:
+            self._report(str(error), True)
 
     async def _effect_text(self, decision: PendingDecision, effect: Effect) -> str:
         """Describe the effect of a decision; raises the reason of its refusal."""

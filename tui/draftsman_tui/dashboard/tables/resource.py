@@ -131,6 +131,8 @@ class Resource(Generic[T]):
     """Labels in the order of their groups, by the name of the way; others follow."""
     has_jobs: ClassVar[bool] = False
     """Whether each row refers to a job, for the commands and the preview of jobs."""
+    has_charts: ClassVar[bool] = False
+    """Whether the row under the cursor has `charts` below the table."""
     has_questions: ClassVar[bool] = False
     """Whether the job of a row may have an open question."""
     has_queued_jobs: ClassVar[bool] = False
@@ -177,6 +179,10 @@ class Resource(Generic[T]):
     def cells(self, row: T, now: datetime) -> Sequence[Cell]:
         """Return a cell for each column."""
         return [column.cell(row, now) for column in self.columns]
+
+    def charts(self, row: T, width: int, height: int) -> Sequence[Sequence[Cell]]:
+        """Return the charts of a row, as rows of cells whose bars have that height."""
+        return ()
 
     def filter_fields(self, row: T) -> FilterFields:
         """Return the values that a filter matches."""

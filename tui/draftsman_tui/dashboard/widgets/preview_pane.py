@@ -46,6 +46,10 @@ class PreviewPane(ItemList, can_focus=False):
             self.reset(None, selectable=False, follows=False)
         self.show(partial(group_items, head, resource, now))
 
+    def show_charts(self, resource: Resource[Any], row: Any, height: int) -> None:
+        """Show the charts of a row; None: nothing."""
+        self.show(partial(chart_items, resource, row, height))
+
     def show_job(self, snapshot: JobSnapshot | None, now: datetime) -> None:
         """Show a job; None: nothing, or not loaded yet."""
         job = None if snapshot is None else snapshot.job.number
@@ -54,6 +58,13 @@ class PreviewPane(ItemList, can_focus=False):
             self.reset(None, selectable=False, follows=False)
             self.go_to_row(0)
         self.show(partial(job_items, snapshot, now))
+
+
+def chart_items(resource: Resource[Any], row: Any, height: int, width: int) -> list[Item]:
+    """Return the charts of a row."""
+    if row is None:
+        return []
+    return [Item("", tuple(map(tuple, resource.charts(row, width, height))))]
 
 
 def group_items(head: GroupHead, resource: Resource[Any], now: datetime, width: int) -> list[Item]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from draftsman.deliveries.question_text import closed_text, visible_context
+from draftsman.deliveries.question_text import closed_locally, visible_context
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
@@ -126,7 +126,7 @@ async def open_item(screen: JobScreen) -> None:
                 question for question in snapshot.details.questions if question.name == key
             )
             context = visible_context(question) or "No further context."
-            _show_text(screen, closed_text(question), f"{question.text}\n\n{context}")
+            _show_text(screen, closed_locally(question), f"{question.text}\n\n{context}")
         case "timeline":
             event = next(event for event in snapshot.details.events if key.endswith(f"#{event.id}"))
             sentence = plain(event_sentence(event, snapshot.reader(snapshot.at)))
