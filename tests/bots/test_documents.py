@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from syrupy.assertion import SnapshotAssertion
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
@@ -38,6 +39,7 @@ from draftsman_bots.forges.deliveries.render import render as render_comment
 from draftsman_bots.slack.deliveries.render import render as render_blocks
 from draftsman_bots.trello.deliveries.render import render as render_card
 from draftsman_testing.channel.examples import ANNA, BEN, HOSTILE, LONG, examples
+from draftsman_testing.slack.page import mrkdwn
 from tests.bots.messages import messages, words
 from tests.support.cases import cases
 
@@ -197,6 +199,43 @@ def test_html_of_a_whole_message_shows_each_of_its_texts(message: Message) -> No
     shown = "".join(elements.shown.split())
     for text in _texts(document):
         assert "".join(escape_invisible(text).split()) in shown
+
+
+LITERAL: Final = (
+    "*.py and *.md", "src/*.py, *", "a_b_c __init__.py _x_", "~/.config and ~b~", "`a` and `b",
+    "feat/*_x_*~y~", "a < b & c > d &amp;", "2 * 3 * 4", "**/*.lock **", "<b>x</b>", "snake_case*",
+)  # fmt: skip
+"""Paths, names and branches with the marks of each medium."""
+
+
+def _read_in_slack(message: Message) -> str:
+    """Words in backticks have a fixed width there."""
+    return Elements(mrkdwn.html(slack(message), str)).shown
+
+
+def _read_as_markdown(text: str) -> str:
+    return Elements(MarkdownIt("commonmark").enable("strikethrough").render(text)).shown
+
+
+READ: Final[dict[str, Callable[[Message], str]]] = {
+    "terminal": render_plain,
+    "slack": _read_in_slack,
+    "trello": lambda message: _read_as_markdown(render_card(message, NAMES)),
+    "html": lambda message: Elements(html(message)).shown,
+}
+"""A message as its reader sees it in each medium; on forges, texts of agents are Markdown."""
+
+
+@cases("text", LITERAL)
+def test_paths_names_and_branches_are_shown_as_they_are(text: str) -> None:
+    message = EXAMPLES["question without choices"]
+    assert message.question is not None
+    asked = replace(message.question, text=text, choices=[{"value": "v", "label": text}])
+    shown = {medium: read(replace(message, question=asked)) for medium, read in READ.items()}
+    plain = text.replace(" ", "")
+    hidden = str.maketrans("", "", " \n\u200b`")
+    for medium, seen in shown.items():
+        assert plain.replace("`", "") in seen.translate(hidden), (medium, seen)
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))

@@ -177,6 +177,14 @@ async def test_any_value_in_any_field_of_a_forge_is_no_failure(
     assert await refused_by_forges(receivers[0], few=1) == []
 
 
+async def test_a_forge_does_not_repeat_a_webhook_that_the_database_refuses(
+    receivers: tuple[Post, Post],
+) -> None:
+    document = GITHUB["issue_comment"] | {"comment": NOTE | {"id": "x" * 4000}}
+    body, headers = conversation.github_webhook("issue_comment", document, SECRET)
+    assert await receivers[0]("/forges/github", body, headers) == 400
+
+
 async def test_any_value_in_any_field_of_a_pager_is_no_failure(
     receivers: tuple[Post, Post],
 ) -> None:

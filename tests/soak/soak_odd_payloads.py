@@ -1,6 +1,6 @@
 """Each odd value in each field of each payload of Slack, Trello, forges and pagers.
 
-Needs nothing but the embedded server; takes ten minutes.
+Needs nothing but the embedded server; takes three minutes.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from draftsman.errors import DraftsmanError
+from draftsman.errors import DraftsmanError, UsageError
 from draftsman.forges.webhooks import Webhooks
 from draftsman.ids import new_id
 from draftsman.processes.components import Component, ComponentGroup, Routine
@@ -78,6 +78,9 @@ async def _receive(
         return _reject(receiver, 400, "json", "the body is not JSON: set content type JSON")
     try:
         new = await receiver.receive(name, "webhook", notification.events)
+    except UsageError as error:  # it would be refused again
+        _log.warning("a webhook of %s is refused: %s", name, error)
+        return PlainTextResponse(f"refused: {error}\n", status_code=400)
     except DraftsmanError as error:
         _log.warning("a webhook of %s was not stored: %s", name, error)
         return PlainTextResponse("not stored; deliver it again\n", status_code=503)

@@ -99,10 +99,15 @@ async def check_identity(context: BotContext) -> Check:
     return Check("ok", text)
 
 
-async def check_board(context: BotContext, board: BoardConfig) -> list[Check]:
-    """Check a board's configuration, after `check_identity`; raises Failure."""
+async def check_board(
+    context: BotContext, board: BoardConfig, layout: BoardLayout | None = None
+) -> list[Check]:
+    """Check a board's configuration, after `check_identity`; raises Failure.
+
+    Without its `layout` the board is read.
+    """
     try:
-        layout = await board_setup.fetch_layout(context.trello, board.board_id)
+        layout = layout or await board_setup.fetch_layout(context.trello, board.board_id)
     except NotFound as error:
         then = f"invite the bot to the board again, or: draftsman boards remove {board.board_id}"
         return [Check("fail", f"board {board.name}: {error}", then)]

@@ -29,7 +29,8 @@ def detect_profile(folder: Path, path: str = "", setup: ToolSetup | None = None)
 
     With a `setup`, its command runs in each clone, and the checks use the tools that it installs.
     """
-    fields = next(filter(None, (detect(folder / path) for detect in DETECTORS)), {})
+    found_fields = (detect(folder / path) for detect in DETECTORS)
+    fields: dict[str, Any] = next(filter(None, found_fields), {})
     found = RepoProfile.model_validate({**fields, "path": path})
     if setup is None:
         return found

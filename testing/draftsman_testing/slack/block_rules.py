@@ -1,7 +1,10 @@
 """Slack's rules for blocks, elements and views: one table, with the published limits.
 
-The lengths are those of Slack's block and element reference, and also checked by slack_sdk's model
-classes; the content of blocks and their surfaces are from the same pages.
+The lengths are those of Slack's block and element reference (docs.slack.dev/reference/block-kit),
+and also checked by slack_sdk's model classes; the content of blocks is from the same pages, and
+their surfaces from docs.slack.dev/blocks.json. The pages of cards and alerts leave out the length
+of subtext and alerts, which are from Slack's Java SDK (pull request 1624). Blocks that no page
+describes in full, such as `data_visualization`, are refused as unknown.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from draftsman_testing.slack.rule_types import (
     STRINGS,
     Shape,
     Spec,
+    block,
+    block_list,
     choice,
     number,
     one_part,
@@ -31,23 +36,37 @@ INPUTS: Final = (
     "static_select", "multi_static_select", "external_select", "multi_external_select",
     "users_select", "multi_users_select", "conversations_select", "multi_conversations_select",
     "channels_select", "multi_channels_select", "checkboxes", "radio_buttons", "datepicker",
-    "timepicker", "datetimepicker",
+    "timepicker", "datetimepicker", "file_input",
 )  # fmt: skip
 MULTI: Final = tuple(kind for kind in INPUTS if kind.startswith("multi_"))
 TEXT_INPUTS: Final = tuple(kind for kind in INPUTS if kind.endswith("_input"))
-ACTIONS: Final = (
-    "button", "overflow", *(k for k in INPUTS if k not in TEXT_INPUTS and k not in MULTI),
-)  # fmt: skip
-ACCESSORIES: Final = (
-    "button", "overflow", "image", *(kind for kind in INPUTS if kind not in TEXT_INPUTS),
+CHOICES: Final = tuple(kind for kind in INPUTS if kind not in TEXT_INPUTS)
+ACTIONS: Final = ("button", "workflow_button", "overflow", "rich_text_input", *CHOICES)
+ACCESSORIES: Final = ("button", "workflow_button", "overflow", "image", *CHOICES)
+RICH_TEXT: Final = (
+    "rich_text_section", "rich_text_list", "rich_text_quote", "rich_text_preformatted",
 )  # fmt: skip
 ANYWHERE: Final = (
     "section", "divider", "header", "context", "actions", "image", "input", "rich_text", "video",
+    "card",
 )  # fmt: skip
+CONTAINED: Final = tuple(kind for kind in ANYWHERE if kind != "input")
+"""Blocks of a container; the page names none, so these are the ones that all surfaces have."""
 SURFACES: Final[dict[str, tuple[str, ...]]] = {
-    "message": (*ANYWHERE, "markdown", "file", "table"),
-    "modal": ANYWHERE,
-    "home": ANYWHERE,
+    "message": (
+        *ANYWHERE,
+        "markdown",
+        "file",
+        "table",
+        "data_table",
+        "context_actions",
+        "task_card",
+        "plan",
+        "carousel",
+        "container",
+    ),
+    "modal": (*ANYWHERE, "alert"),
+    "home": (*ANYWHERE, "carousel"),
 }
 BLOCKS_MOST: Final = {"message": 50, "modal": 100, "home": 100}
 BLOCKS_SIZE: Final = 11_341
@@ -59,6 +78,12 @@ VIEW_BYTES: Final = 250_000
 """Size of a view as JSON."""
 MARKDOWN_MOST: Final = 12_000
 """Characters of all markdown blocks of a message."""
+TABLE_ROWS: Final = (1, 100)
+DATA_ROWS: Final = (2, 101)
+"""Rows of a data table, with its head."""
+TABLE_COLUMNS: Final = 20
+TABLE_SIZE: Final = 10_000
+"""Characters of all cells of a data table."""
 
 
 def _block(**fields: Spec) -> Fields:
@@ -110,7 +135,7 @@ BLOCKS: Final[dict[str, Shape]] = {
         )
     ),
     "markdown": Shape(_block(text=string(need=True))),
-    "rich_text": Shape(_block(elements=Spec("many", need=True, least=0, of=("*",)))),
+    "rich_text": Shape(_block(elements=part_list(*RICH_TEXT, need=True, least=0))),
     "video": Shape(
         _block(
             video_url=url(need=True),
@@ -125,8 +150,76 @@ BLOCKS: Final[dict[str, Shape]] = {
         )
     ),
     "file": Shape(_block(external_id=string(need=True), source=choice("remote", need=True))),
-    "table": Shape(_block(rows=Spec("any", need=True), column_settings=ANY)),
+    "table": Shape(
+        _block(
+            rows=Spec("any", need=True),
+            column_settings=part_list("column", most=TABLE_COLUMNS),
+        )
+    ),
+    "data_table": Shape(
+        _block(
+            rows=Spec("any", need=True),
+            caption=string(need=True),
+            page_size=number(100, least=1),
+            row_header_column_index=number(TABLE_COLUMNS - 1),
+        )
+    ),
+    "context_actions": Shape(
+        _block(elements=part_list("feedback_buttons", "icon_button", most=5, need=True))
+    ),
+    "task_card": Shape(
+        _block(
+            task_id=string(need=True),
+            title=string(need=True),
+            details=block("rich_text"),
+            output=block("rich_text"),
+            sources=part_list("url"),
+            status=choice("pending", "in_progress", "complete", "error"),
+        )
+    ),
+    "plan": Shape(_block(title=string(need=True), tasks=block_list("task_card"))),
+    "alert": Shape(
+        _block(
+            text=text(200, need=True),
+            level=choice("default", "info", "warning", "error", "success"),
+        )
+    ),
+    "card": Shape(
+        _block(
+            hero_image=one_part("image"),
+            icon=one_part("image"),
+            title=text(150),
+            subtitle=text(150),
+            body=text(200),
+            subtext=text(200),
+            actions=part_list("button", most=3),
+        ),
+        any_of=("hero_image", "title", "actions", "body"),
+    ),
+    "carousel": Shape(_block(elements=block_list("card", most=10, need=True))),
+    "container": Shape(
+        _block(
+            title=plain(150),
+            rich_text_title=block("rich_text"),
+            subtitle=text(150),
+            child_blocks=block_list(*CONTAINED, most=10, need=True),
+            width=choice("narrow", "standard", "wide", "full"),
+            icon=one_part("image"),
+            is_collapsible=FLAG,
+            default_collapsed=FLAG,
+            has_header_divider=FLAG,
+        ),
+        any_of=("title", "rich_text_title"),
+    ),
 }
+
+_RICH: Final = {"elements": Spec("any", need=True), "border": number()}
+CELLS: Final[dict[str, Shape]] = {
+    "raw_text": Shape({"text": string(need=True, least=0)}),
+    "raw_number": Shape({"value": Spec("any", need=True), "text": string()}),
+    "rich_text": BLOCKS["rich_text"],
+}
+"""Cells of tables."""
 
 ELEMENTS: Final[dict[str, Shape]] = {
     "button": Shape(
@@ -137,6 +230,45 @@ ELEMENTS: Final[dict[str, Shape]] = {
             style=choice("primary", "danger"),
             accessibility_label=string(75),
         )
+    ),
+    "workflow_button": Shape(
+        _element(
+            text=plain(75, need=True),
+            workflow=Spec("any", need=True),
+            style=choice("primary", "danger"),
+            accessibility_label=string(75),
+        )
+    ),
+    "feedback_buttons": Shape(
+        {
+            "action_id": string(255),
+            "positive_button": one_part("feedback_button", need=True),
+            "negative_button": one_part("feedback_button", need=True),
+        }
+    ),
+    "icon_button": Shape(
+        _element(
+            icon=choice("trash", need=True),
+            text=plain(75, need=True),
+            value=string(2000, least=0),
+            accessibility_label=string(75),
+            visible_to_user_ids=Spec("strings", 10),
+        )
+    ),
+    "url": Shape({"url": url(need=True), "text": string(need=True)}),
+    "file_input": Shape(
+        {"action_id": string(255), "filetypes": STRINGS, "max_files": number(10, least=1)}
+    ),
+    "rich_text_section": Shape({"elements": Spec("any", need=True)}),
+    "rich_text_quote": Shape(_RICH),
+    "rich_text_preformatted": Shape(_RICH | {"language": string()}),
+    "rich_text_list": Shape(
+        _RICH
+        | {
+            "style": choice("bullet", "ordered", need=True),
+            "indent": number(),
+            "offset": number(),
+        }
     ),
     "overflow": Shape(_element(options=part_list("option", most=5, need=True))),
     "image": Shape(
@@ -236,6 +368,15 @@ PARTS: Final[dict[str, Shape]] = {
         },
         typed=False,
     ),
+    "feedback_button": Shape(
+        {
+            "text": plain(75, need=True),
+            "value": string(2000, need=True),
+            "accessibility_label": string(75),
+        },
+        typed=False,
+    ),
+    "column": Shape({"align": choice("left", "center", "right"), "is_wrapped": FLAG}, typed=False),
     "confirm": Shape(
         {
             "title": plain(100, need=True),

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from draftsman_testing.slack.api_errors import ApiError, invalid_arguments
 from draftsman_testing.slack.block_rules import (
     BLOCKS,
     BLOCKS_MOST,
     BLOCKS_SIZE,
+    CELLS,
+    DATA_ROWS,
     ELEMENTS,
     MARKDOWN_MOST,
     PARTS,
     SURFACES,
+    TABLE_COLUMNS,
+    TABLE_ROWS,
+    TABLE_SIZE,
     VIEW_BYTES,
     VIEWS,
 )
@@ -80,6 +85,8 @@ def surface(kind: str, blocks: list[Any], path: str = "/blocks") -> Problems:
     for place, block in enumerate(blocks):
         if isinstance(block, dict) and isinstance(block.get("elements"), list):
             yield from _twice(block["elements"], "action_id", f"{path}/{place}/elements")
+    if sum(isinstance(block, dict) and _is(block, "table") for block in blocks) > 1:
+        yield _at("only_one_table_allowed", path)
     markdown = [str(b.get("text")) for b in blocks if isinstance(b, dict) and _is(b, "markdown")]
     if sum(map(len, markdown)) > MARKDOWN_MOST:
         yield _at(f"must be less than {MARKDOWN_MOST + 1} characters", path)
@@ -129,10 +136,9 @@ def _shape(value: dict[str, Any], shape: Shape, path: str) -> Problems:
     if shape.one_of and sum(value.get(name) is not None for name in shape.one_of) != 1:
         yield _at("must define exactly one of " + _either(shape.one_of), path)
     yield from _initial(value, path)
-    if value.get("type") == "number_input":
-        yield from _number_limits(value, path)
-    if value.get("type") == "plain_text_input":
-        yield from _text_limits(value, path)
+    kind = value.get("type")
+    if shape.typed and kind in CHECKS:
+        yield from CHECKS[str(kind)](value, path)
 
 
 def _number_limits(value: dict[str, Any], path: str) -> Problems:
@@ -157,6 +163,53 @@ def _text_limits(value: dict[str, Any], path: str) -> Problems:
         yield _at("must be less than max_length", f"{path}/min_length")
     if len(str(value.get("initial_value") or "")) > most:
         yield _at(f"must be less than {most + 1} characters", f"{path}/initial_value")
+
+
+def _table(value: dict[str, Any], path: str) -> Problems:
+    is_data = _is(value, "data_table")
+    rows = value.get("rows")
+    least, most = DATA_ROWS if is_data else TABLE_ROWS
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        yield _at("must be an array of arrays", f"{path}/rows")
+        return
+    yield from _count(rows, least, most, f"{path}/rows")
+    for number, row in enumerate(rows):
+        place = f"{path}/rows/{number}"
+        yield from _count(row, 1, TABLE_COLUMNS, place)
+        if is_data and len(row) != len(rows[0]):
+            yield _at("must have as many cells as the first row", place)
+        kinds = tuple(kind for kind in CELLS if kind != "rich_text" or number or not is_data)
+        for column, cell in enumerate(row):
+            yield from _typed(cell, kinds, CELLS, f"{place}/{column}")
+    if is_data and _length(rows) > TABLE_SIZE:
+        yield _at(f"must be less than {TABLE_SIZE + 1} characters", f"{path}/rows")
+
+
+def _length(cell: object) -> int:
+    """Return the characters of all texts within a cell."""
+    if isinstance(cell, list):
+        return sum(map(_length, cell))
+    if isinstance(cell, dict):
+        text = cell.get("text")
+        return len(text) if isinstance(text, str) else _length(cell.get("elements"))
+    return 0
+
+
+def _container(value: dict[str, Any], path: str) -> Problems:
+    if value.get("is_collapsible") is True and value.get("has_header_divider") is True:
+        yield _at("cannot be set when is_collapsible is true", f"{path}/has_header_divider")
+    if value.get("default_collapsed") is True and value.get("is_collapsible") is not True:
+        yield _at("requires is_collapsible to be true", f"{path}/default_collapsed")
+
+
+CHECKS: Final[Mapping[str, Callable[[dict[str, Any], str], Problems]]] = {
+    "number_input": _number_limits,
+    "plain_text_input": _text_limits,
+    "table": _table,
+    "data_table": _table,
+    "container": _container,
+}
+"""Rules of several fields, by the type of their object."""
 
 
 def _either(names: tuple[str, ...]) -> str:
@@ -184,9 +237,13 @@ def _value(value: object, spec: Spec, path: str) -> Problems:
             yield from _number(value, spec, path)
         case "strings" if not isinstance(value, list) or {type(v) for v in value} - {str}:
             yield _at("must be an array of strings", path)
+        case "strings" if isinstance(value, list):
+            yield from _count(value, 0, spec.most, path)
         case "one":
             yield from _part(value, spec.of, path)
-        case "many":
+        case "block":
+            yield from _typed(value, spec.of, BLOCKS, path)
+        case "many" | "blocks":
             yield from _many(value, spec, path)
         case _:
             return
@@ -234,17 +291,22 @@ def _many(value: object, spec: Spec, path: str) -> Problems:
     if not isinstance(value, list):
         yield _at("must be an array", path)
         return
-    if len(value) < spec.least:
-        yield _at(f"no less than {spec.least} items allowed", path)
-    if spec.most is not None and len(value) > spec.most:
-        yield _at(f"no more than {spec.most} items allowed", path)
+    yield from _count(value, spec.least, spec.most, path)
     for place, item in enumerate(value):
-        yield from _part(item, spec.of, f"{path}/{place}")
+        if spec.kind == "blocks":
+            yield from _typed(item, spec.of, BLOCKS, f"{path}/{place}")
+        else:
+            yield from _part(item, spec.of, f"{path}/{place}")
+
+
+def _count(items: list[Any], least: int, most: int | None, path: str) -> Problems:
+    if len(items) < least:
+        yield _at(f"no less than {least} items allowed", path)
+    if most is not None and len(items) > most:
+        yield _at(f"no more than {most} items allowed", path)
 
 
 def _part(value: object, of: tuple[str, ...], path: str) -> Problems:
-    if of == ("*",):
-        return
     if of == ("field",):
         yield from _text(value, FIELD, path)
     elif "words" in of and isinstance(value, dict) and value.get("type") in WORDS.of:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "string", "url", "choice", "flag", "number", "strings", "one", "many", "any"]
+Kind = Literal[
+    "text", "string", "url", "choice", "flag", "number", "strings", "one", "many", "block",
+    "blocks", "any",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +16,7 @@ class Spec:
     """The rule of a property.
 
     `most` counts characters of a text or string, items of a list; None is no limit. `of` names the
-    types of a text, the values of a choice, or the shapes of one or many objects.
+    types of a text, the values of a choice, or the shapes of one or many objects or blocks.
     """
 
     kind: Kind
@@ -75,6 +78,16 @@ def one_part(*of: str, need: bool = False) -> Spec:
 def part_list(*of: str, most: int | None = None, need: bool = False, least: int = 1) -> Spec:
     """Return the rule of a list of objects of these shapes."""
     return Spec("many", most, need, least, of)
+
+
+def block(*of: str, need: bool = False) -> Spec:
+    """Return the rule of a block within a block."""
+    return Spec("block", need=need, of=of)
+
+
+def block_list(*of: str, most: int | None = None, need: bool = False) -> Spec:
+    """Return the rule of a list of blocks within a block."""
+    return Spec("blocks", most, need, of=of)
 
 
 FLAG = Spec("flag")

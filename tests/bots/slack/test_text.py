@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,14 +57,20 @@ def test_emoji_sequence_is_not_split() -> None:
 def test_escape_sequence_is_not_split(text: str, max_length: int) -> None:
     result = escape_truncated(text, max_length)
     assert utf16_length(result) <= max_length
-    assert escape(unescape(result)) == result
+    assert escape(unescape(_without_dates(result))) == _without_dates(result)
 
 
 @given(ANY, st.integers(90, 200))
 def test_chunks_contain_the_whole_text(text: str, max_length: int) -> None:
     result = list(escape_chunks(text, max_length))
     assert all(utf16_length(item) <= max_length for item in result)
-    assert "".join(result) == escape("".join(graphemes(escape_invisible(text))))
+    shown = _without_dates("".join(result))
+    assert shown == escape("".join(graphemes(escape_invisible(text))))
+
+
+def _without_dates(text: str) -> str:
+    """Return mrkdwn with the marks themselves, which invalid dates keep from being parsed."""
+    return re.sub(r"<!date\^00000000\^\{_\}\|([*_~])>", r"\1", text)
 
 
 @given(ANY, st.integers(40, 300))

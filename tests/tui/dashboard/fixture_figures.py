@@ -41,10 +41,14 @@ RULES: Final = [
 
 
 def _throughput(period: Period, by: str, value: str, finished: int, failed: int) -> Throughput:
-    bars: list[int | None] = [None, None, *(finished * nth % 7 for nth in range(22))]
+    bars: list[int | None] = [None, None, *(finished * nth % 11 for nth in range(22))]
     kind = ThroughputGroup(by)
+    waits = [None if bar is None else bar * 1.5 for bar in bars]
+    runs = [None if bar is None else 60.0 * bar for bar in bars]
     times = (4.2, 65.0, 312.0, 2400.0) if finished > 1 else (None, None, None, None)
-    return Throughput(period, kind, value, finished, failed, period.seconds, bars, *times)
+    return Throughput(
+        period, kind, value, finished, failed, period.seconds, bars, waits, runs, *times
+    )
 
 
 THROUGHPUT = [

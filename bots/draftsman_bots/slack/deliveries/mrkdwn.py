@@ -1,8 +1,10 @@
 """Escaping of text for Slack's mrkdwn, within Slack's length limits. Pure.
 
-Only `&`, `<` and `>` can be escaped; this disarms mentions, broadcasts and hidden links. Lengths
-are counted in UTF-16 code units, the largest count of any method, and text is truncated between
-graphemes.
+Only `&`, `<` and `>` can be escaped; this disarms mentions, broadcasts and hidden links. A mark
+that could begin or end bold, italic or struck text is the fallback of an invalid date, which Slack
+does not parse (jsx-slack issue 124): a reader copies no other characters. Words in backticks have a
+fixed width, as their author meant, and no other marks. Lengths are counted in UTF-16 code units,
+the largest count of any method, and text is truncated between graphemes.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ MAX_TEXT: Final = 3000
 MAX_NAME: Final = 100
 """Characters of a person's name."""
 _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_MARK: Final = re.compile(r"`[^`\n]+`|((?<![^\W_])[*_~]|[*_~](?![^\W_]))")
+"""A mark outside of backticks that is not between two letters or digits, as those of `a_b` are."""
 _UNESCAPES: Final = re.compile(r"&(amp|lt|gt);")
 _CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">"}
 
@@ -133,7 +137,7 @@ def chat_command(command: CommandHint) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape the text so that mrkdwn and the top-level `text` show it literally."""
+    """Escape mentions and links in a text; marks of formatting stay."""
     return _literal(escape_invisible(text))
 
 
@@ -148,8 +152,24 @@ def unescape(text: str) -> str:
 
 
 def escape_truncated(text: str, max_length: int = MAX_TEXT) -> str:
-    """Escape the text within a length, with an ellipsis where it is truncated."""
-    return join_within(_escaped_units(text), max_length)
+    """Return mrkdwn that shows the text, with an ellipsis where it is truncated to a length."""
+    return join_within(_literal_units(escape_invisible(text)), max_length)
+
+
+def _literal_units(text: str) -> Iterator[str]:
+    """Yield mrkdwn that shows each grapheme of visible text as it is."""
+    marks = {match.start() for match in _MARK.finditer(text) if match[1]}
+    start = 0
+    for grapheme in graphemes(text):
+        yield f"<!date^00000000^{{_}}|{grapheme}>" if start in marks else _literal(grapheme)
+        start += len(grapheme)
+
+
+def inline_code(text: str, max_length: int = MAX_TEXT) -> str:
+    """Return text with a fixed width within a length; as it is if it has a backtick."""
+    if "`" in text:
+        return escape_truncated(text, max_length)
+    return f"`{join_within(map(_literal, graphemes(escape_invisible(text))), max_length)}`"
 
 
 def escape_chunks(text: str | Text, max_length: int = MAX_TEXT) -> Iterator[str]:
@@ -184,7 +204,7 @@ def _lines(spans: Iterable[Span]) -> Iterator[list[str]]:
             line.append(_marked(span))
             continue
         for piece in break_fences(escape_invisible(span)).splitlines(keepends=True):
-            line += map(_literal, graphemes(piece))
+            line += _literal_units(piece)
             if piece.splitlines() != [piece]:
                 yield line
                 line = []
@@ -194,7 +214,7 @@ def _lines(spans: Iterable[Span]) -> Iterator[list[str]]:
 
 def _escaped_units(span: Span) -> Iterable[str]:
     if isinstance(span, str):
-        return map(_literal, graphemes(escape_invisible(span)))
+        return _literal_units(escape_invisible(span))
     return (_marked(span),)
 
 
@@ -207,11 +227,11 @@ def _marked(span: ActorRef | Time | Link | Strong | Command | Step) -> str:
         case Link(url):
             return link(url)
         case Strong(text):
-            return f"*{escape(text)}*"
+            return f"*{''.join(_literal_units(escape_invisible(text)))}*"
         case Command(line):
-            return f"`{escape(line)}`"
+            return inline_code(line)
         case Step(command=line):
-            return f"`draftsman {escape(line)}`"
+            return inline_code(f"draftsman {line}")
 
 
 def local_time(moment: datetime) -> str:

@@ -18,7 +18,7 @@ from draftsman_bots.conversation.requests import MODES, JobRequest
 from draftsman_bots.conversation.resolution import Outcome, Resolved
 from draftsman_bots.slack.commands.text_dispatch import dispatch_text, duplicate_reply
 from draftsman_bots.slack.deliveries.blocks import section
-from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
+from draftsman_bots.slack.deliveries.mrkdwn import inline_code
 from draftsman_bots.slack.ephemeral import Reply, reply_of, send_ephemeral
 from draftsman_bots.slack.jobs import thread_messages
 from draftsman_bots.slack.payloads.payloads import MessageChange, MessageEvent, parse_message
@@ -190,10 +190,10 @@ def _with_command(
     ctx: BotContext, message: MessageEvent, reply: Reply | None, names: list[str]
 ) -> Reply:
     """Add to the reply to an answer how to run the text as a command instead."""
-    typed = escape_truncated(f"{ctx.settings.command} {message.text.split(None, 1)[0]}", 100)
+    typed = inline_code(f"{ctx.settings.command} {message.text.split(None, 1)[0]}", 100)
     note = (
         f"In this thread, a message to me answers {' or '.join(names)}. To run the command, type"
-        f" `{typed}` outside of threads."
+        f" {typed} outside of threads."
     )
     if reply is None:
         return Reply(note)

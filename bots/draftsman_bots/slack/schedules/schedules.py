@@ -29,7 +29,7 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.controls import schedule_button
 from draftsman_bots.slack.deliveries.blocks import Block, bold, button, context, section
 from draftsman_bots.slack.deliveries.blocks import actions as controls_row
-from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated, inline_code
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.payloads.payloads import Required
@@ -89,7 +89,7 @@ def proposal_blocks(
     following = ", ".join(in_zone(at, proposal.zone) for at in times)
     lines = [
         f"Add the schedule {bold(proposal.name)} as {escape_truncated(author, 100)}?",
-        f"*Rule:* {escape_truncated(phrase, 200)} (`{escape_truncated(proposal.rule, 100)}`)",
+        f"*Rule:* {escape_truncated(phrase, 200)} ({inline_code(proposal.rule, 100)})",
         f"*Time zone:* {escape_truncated(proposal.zone, 100)}{escape_truncated(source, 150)}",
         f"*Next:* {escape_truncated(following, 200)}",
         f"*Submits:* {_target(spec)}",
@@ -110,7 +110,7 @@ def listed_schedule(schedule: Schedule, *, controlled: bool) -> list[Block]:
         following = f"paused by {schedule.paused_by}{reason}"
     elif schedule.due_at is not None:
         following = f"next {in_zone(schedule.due_at, schedule.timezone)}"
-    rule = f"`{escape_truncated(schedule.rule, 100)}` {schedule.timezone}"
+    rule = f"{inline_code(schedule.rule, 100)} {schedule.timezone}"
     lines = [
         f"{bold(schedule.name)} {rule} · {escape_truncated(following, 200)}",
         f"{_target(schedule.spec(), 200)} · by {escape_truncated(schedule.created_by, 100)}",

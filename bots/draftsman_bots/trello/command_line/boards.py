@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -91,24 +92,29 @@ async def test(app: App, board: str) -> None:
             from draftsman_bots.trello.boards import board_setup
             from draftsman_bots.trello.requests.label_jobs import preview_labels
 
-            checks = [
-                await doctor.check_identity(context),
-                *await doctor.check_board(context, config),
-            ]
+            checks = [await doctor.check_identity(context)]
+            _print_checks(app, checks)
             layout = await board_setup.fetch_layout(context.trello, config.board_id)
+            results = await doctor.check_board(context, config, layout)
+            _print_checks(app, results)
+            checks += results
             previews = await preview_labels(context, config)
     failed = [check for check in checks if check.status == "fail"]
     if app.json:
         app.out.document({"ok": not failed, "checks": checks, "labels": previews})
     else:
-        for check in checks:
-            app.out.print(*check_lines(check.status, check.text, check.hint))
         if not failed:
             app.out.print("ok    the bot may comment, move cards and change labels")
         _print(app, config, layout.names, previews)
     if failed:
         count = counted(len(failed), "check")
         raise Refused(f"{config.name}: {count} failed")
+
+
+def _print_checks(app: App, checks: Sequence[Check]) -> None:
+    """Print results as soon as they are known, except in a JSON document."""
+    for check in () if app.json else checks:
+        app.out.print(*check_lines(check.status, check.text, check.hint))
 
 
 @boards.subcommand(

@@ -29,6 +29,24 @@ SELECT number FROM draftsman.job_requests
  ORDER BY id
  LIMIT 2
 
+-- The filters of jobs that are about their requests.
+-- part: requested
+                 (%(agent)s::text IS NULL OR agent = %(agent)s)
+                 AND (%(repo)s::text IS NULL
+                      OR lower(%(repo)s) IN (lower(repo_name), lower(concat_ws('/', repo_owner, repo_name)),
+                          lower(concat_ws('/', repo_host, repo_owner, repo_name))))
+                 AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
+                 AND (%(type)s::text IS NULL OR type = %(type)s)
+                 AND (%(source)s::text IS NULL OR job_requests.source::text = %(source)s)
+                 AND (%(tags)s::text[] IS NULL OR (tags <> '{}' AND NOT EXISTS (
+                      SELECT FROM unnest(%(tags)s::text[]) AS f (tag)
+                       WHERE NOT EXISTS (
+                             SELECT FROM unnest(tags) AS t (tag)
+                              WHERE t.tag = f.tag OR starts_with(t.tag, f.tag || '=')))))
+                 AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+                 AND (%(until)s::timestamptz IS NULL OR created_at < %(until)s) AND
+-- visible job: number
+
 -- Jobs by number, newest first, between two numbers. The status index gives each status in this
 -- order, so that a page does not cost more with the history; the caller's `lowest` bounds rejected
 -- rows. The bounds are written twice: as row comparisons they limit the scan, as plain comparisons
@@ -68,20 +86,8 @@ SELECT p.*
               SELECT id, type, mode, source::text, agent, repo_host, repo_owner, repo_name,
                      coalesce(ticket_title, type) AS title, invoker_id, tags, created_at, template, template_version
                 FROM draftsman.job_requests
-               WHERE number = s.number AND (%(agent)s::text IS NULL OR agent = %(agent)s)
-                 AND (%(repo)s::text IS NULL
-                      OR lower(%(repo)s) IN (lower(repo_name), lower(concat_ws('/', repo_owner, repo_name)),
-                          lower(concat_ws('/', repo_host, repo_owner, repo_name))))
-                 AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
-                 AND (%(type)s::text IS NULL OR type = %(type)s)
-                 AND (%(source)s::text IS NULL OR job_requests.source::text = %(source)s)
-                 AND (%(tags)s::text[] IS NULL OR (tags <> '{}' AND NOT EXISTS (
-                      SELECT FROM unnest(%(tags)s::text[]) AS f (tag)
-                       WHERE NOT EXISTS (
-                             SELECT FROM unnest(tags) AS t (tag)
-                              WHERE t.tag = f.tag OR starts_with(t.tag, f.tag || '=')))))
-                 AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s) AND
--- visible job: number
+               WHERE number = s.number AND
+-- include: requested
                LIMIT 1) r
          LEFT JOIN draftsman.job_pauses o ON o.job = s.number AND s.finished_at IS NULL
          LEFT JOIN LATERAL (
@@ -354,9 +360,15 @@ WITH passed AS MATERIALIZED (
 ), counts AS (
     SELECT CASE WHEN grouping(queue) = 0 THEN 'queue' WHEN grouping(type) = 0 THEN 'type'
                 WHEN grouping(repo) = 0 THEN 'repo' ELSE 'all' END AS by,
-           coalesce(queue, type, repo) AS value, bar, count(*) AS count
+           coalesce(queue, type, repo) AS value, bar, count(*) AS count,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY waited) AS waited,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY ran) AS ran
       FROM facts
      GROUP BY GROUPING SETS ((bar), (queue, bar), (type, bar), (repo, bar))
+), bars AS (
+    SELECT by, coalesce(value, '') AS value, json_agg(ARRAY[bar, count, waited, ran]) AS bars
+      FROM counts
+     GROUP BY by, coalesce(value, '')
 ), ranked AS (
     SELECT f.*, row_number() OVER (PARTITION BY by ORDER BY finished DESC, value) AS rank
       FROM figures f
@@ -365,13 +377,9 @@ WITH passed AS MATERIALIZED (
 SELECT r.by, coalesce(r.value, '') AS value, r.finished, r.failed, r.waited[1] AS wait_p50,
        r.waited[2] AS wait_p95, r.ran[1] AS run_p50, r.ran[2] AS run_p95,
        extract(epoch FROM draftsman.now() - c.since)::float8 AS covered,
-       ARRAY(SELECT coalesce(sum(n.count), 0)::int
-               FROM generate_series(%(bars)s::int - 1, 0, -1) AS b (bar)
-               LEFT JOIN counts n ON n.bar = b.bar AND n.by = r.by
-                                 AND coalesce(n.value, '') = coalesce(r.value, '')
-              GROUP BY b.bar
-              ORDER BY b.bar DESC) AS bars
+       coalesce(b.bars, '[]') AS bars
   FROM ranked r
+  LEFT JOIN bars b ON b.by = r.by AND b.value = coalesce(r.value, '')
  CROSS JOIN covered c
  WHERE r.rank <= %(groups)s
  ORDER BY array_position('{all,queue,type,repo}'::text[], r.by), r.rank
@@ -539,19 +547,25 @@ SELECT
            OR EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = j.number) AS has_pull_request
 -- include: of_facts
 
--- Exact counts of active jobs; of each final status, jobs are counted up to a limit.
+-- Jobs by status from `lowest` to below `before`, at most `most` of each; the request of a job is read
+-- only if a filter is about it.
 -- name: counts
 SELECT w.status::text, c.count
-  FROM unnest(enum_range(NULL::draftsman.job_status)) AS w (status)
+  FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
  CROSS JOIN LATERAL (
        SELECT count(*) AS count
-         FROM (SELECT FROM draftsman.job_states
-                WHERE (status, number) >= (w.status, 0)
-                  AND (status, number) < (w.status, 9223372036854775807) AND
--- visible job: number
-                ORDER BY status, number
-                LIMIT CASE WHEN w.status = ANY (%(terminal)s::draftsman.job_status[])
-                      THEN %(most)s::bigint END) j) c
+         FROM (SELECT FROM draftsman.job_states s
+                WHERE (s.status, s.number) >= (w.status, %(lowest)s::bigint)
+                  AND (s.status, s.number) < (w.status, %(before)s::bigint)
+                  AND (%(queue)s::text IS NULL OR s.queue = %(queue)s)
+                  AND CASE WHEN %(requested)s::boolean THEN EXISTS (
+                      SELECT FROM draftsman.job_requests WHERE number = s.number AND
+-- include: requested
+                      ) ELSE
+-- visible job: s.number
+                      END
+                ORDER BY s.status, s.number
+                LIMIT %(most)s) j) c
  WHERE c.count > 0
 
 -- Open failures by status, up to a limit in all.
@@ -562,13 +576,8 @@ SELECT status::text, count(*)
          LIMIT %(most)s) f
  GROUP BY status
 
--- Open questions, and current pauses of queues and types.
--- name: open_counts
-SELECT count(*) AS open,
-       count(*) FILTER (WHERE expires_at < draftsman.now() + interval '1 hour') AS soon,
-       min(expires_at) AS next, (SELECT count(*) FROM draftsman.queue_pauses) AS pauses
-  FROM draftsman.job_questions WHERE status = 'open' AND
--- visible job: job
+-- name: pauses
+SELECT count(*) FROM draftsman.queue_pauses
 
 -- Answers of the last day, at most 10,000: their number, and median seconds from the question.
 -- name: answer_times

@@ -50,6 +50,10 @@ class Throughput:
     """Length of the part of the period that was read: its end, if there were too many events."""
     bars: list[int | None]
     """Jobs that finished in each 24th of the period, newest last; None: it was not read."""
+    wait_bars: list[float | None]
+    """Median time in the queue of those jobs; None: there are none, or it was not read."""
+    run_bars: list[float | None]
+    """Median time of all runs of those jobs, likewise."""
     wait_p50: float | None
     """Median time from when a job was last queued until a worker claimed it."""
     wait_p95: float | None
@@ -64,10 +68,34 @@ class Throughput:
 
 
 def throughput_of(
-    period: Period, *, by: str, bars: Sequence[int], covered: float | None, **row: Any
+    period: Period,
+    *,
+    by: str,
+    bars: Sequence[tuple[int, int, float | None, float | None]],
+    covered: float | None,
+    **row: Any,
 ) -> Throughput:
-    """Return a row of a query; `covered` is None if the whole period was read."""
+    """Return a row of a query; `covered` is None if the whole period was read.
+
+    `bars` have their numbers, newest first from 0, with jobs, median wait and median run.
+    """
     covered = period.seconds if covered is None else covered
-    unread = BARS - math.ceil(BARS * covered / period.seconds)
-    known = [None if bar < unread else count for bar, count in enumerate(bars)]
-    return Throughput(period=period, by=ThroughputGroup(by), covered=covered, bars=known, **row)
+    read = math.ceil(BARS * covered / period.seconds)
+    counts: list[int | None] = [*[None] * (BARS - read), *[0] * read]
+    waits: list[float | None] = [None] * BARS
+    runs: list[float | None] = [None] * BARS
+    for number, count, wait, run in bars:
+        if number < read:
+            at = BARS - 1 - int(number)
+            counts[at] = int(count)
+            waits[at] = wait
+            runs[at] = run
+    return Throughput(
+        period=period,
+        by=ThroughputGroup(by),
+        covered=covered,
+        bars=counts,
+        wait_bars=waits,
+        run_bars=runs,
+        **row,
+    )

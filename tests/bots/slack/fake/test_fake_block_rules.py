@@ -56,11 +56,55 @@ def confirm(**more: Any) -> Json:
     } | more  # fmt: skip
 
 
+def card(**more: Any) -> Json:
+    return {"type": "card", "title": plain("a")} | more
+
+
+def task(**more: Any) -> Json:
+    return {"type": "task_card", "task_id": "1", "title": "a", "status": "pending"} | more
+
+
+def rich(text: str = "a") -> Json:
+    words = {"type": "text", "text": text}
+    section = {"type": "rich_text_section", "elements": [words]}
+    return {"type": "rich_text", "elements": [section]}
+
+
+def table(rows: int = 2, columns: int = 2, cell: Any = None, **more: Any) -> Json:
+    row = [cell or {"type": "raw_text", "text": "a"}] * columns
+    return {"type": "table", "rows": [row] * rows, **more}
+
+
+def data_table(rows: int = 2, text: str = "a", head: str = "a", **more: Any) -> Json:
+    texts = [head, *[text] * (rows - 1)]
+    cells = [[{"type": "raw_text", "text": each}] for each in texts]
+    return {"type": "data_table", "caption": "a", "rows": cells} | more
+
+
+def container(*blocks: Json, **more: Any) -> Json:
+    return {"type": "container", "title": plain("a"), "child_blocks": list(blocks)} | more
+
+
+def feedback(**more: Any) -> Json:
+    choice = {"text": plain("a"), "value": "1"}
+    buttons = {"positive_button": choice, "negative_button": choice | more}
+    return {"type": "feedback_buttons", "action_id": "a", **buttons}
+
+
+def trash(**more: Any) -> Json:
+    return {"type": "icon_button", "icon": "trash", "text": plain("a")} | more
+
+
+def quick(*elements: Json) -> Json:
+    return {"type": "context_actions", "elements": list(elements)}
+
+
 def many_buttons(count: int) -> Json:
     return actions(*(button(action_id=str(number)) for number in range(count)))
 
 
 A = "a"
+SOURCE = {"type": "url", "url": "https://a.b", "text": "a"}
 GROUP = {"label": plain(A), "options": [option("1")]}
 LIMITS: dict[str, tuple[int, Any]] = {
     "section text": (3000, lambda n: section(A * n)),
@@ -97,6 +141,23 @@ LIMITS: dict[str, tuple[int, Any]] = {
     "checkboxes": (
         10, lambda n: actions({"type": "checkboxes", "options": some(n)}),
     ),
+    "table rows": (100, table),
+    "table columns": (20, lambda n: table(1, n)),
+    "table settings": (20, lambda n: table(column_settings=[{"align": "left"}] * n)),
+    "data table rows": (101, data_table),
+    "data table page": (100, lambda n: data_table(page_size=n)),
+    "data table size": (10_000, lambda n: data_table(head="", text=A * n)),
+    "quick actions": (5, lambda n: quick(*(trash(action_id=str(i)) for i in range(n)))),
+    "icon button readers": (10, lambda n: quick(trash(visible_to_user_ids=["U1"] * n))),
+    "feedback value": (2000, lambda n: quick(feedback(value=A * n))),
+    "feedback text": (75, lambda n: quick(feedback(text=plain(A * n)))),
+    "card title": (150, lambda n: card(title=plain(A * n))),
+    "card subtitle": (150, lambda n: card(subtitle=plain(A * n))),
+    "card body": (200, lambda n: card(body=plain(A * n))),
+    "card actions": (3, lambda n: card(actions=[button(action_id=str(i)) for i in range(n)])),
+    "cards": (10, lambda n: {"type": "carousel", "elements": [card()] * n}),
+    "container title": (150, lambda n: container(section(), title=plain(A * n))),
+    "contained blocks": (10, lambda n: container(*[section()] * n)),
     "image alt text": (
         2000, lambda n: {"type": "image", "image_url": "https://a.example", "alt_text": A * n},
     ),
@@ -116,6 +177,45 @@ def test_a_block_may_be_at_its_limit_and_not_over_it(name: str) -> None:
 
 
 BAD: dict[str, tuple[Any, str]] = {
+    "a task of a wrong status": (task(status="late"), "must be one of: pending, in_progress"),
+    "a task without a title": (
+        {"type": "task_card", "task_id": "1"}, "missing required field: title",
+    ),
+    "a source without a URL": (
+        task(sources=[{"type": "url", "text": "a"}]), "missing required field: url",
+    ),
+    "details that are no rich text": (task(details=section()), "unsupported type: section"),
+    "a plan of sections": (
+        {"type": "plan", "title": "a", "tasks": [section()]}, "unsupported type: section",
+    ),
+    "a card of nothing": ({"type": "card", "subtitle": plain("a")}, "must define either"),
+    "a carousel of sections": (
+        {"type": "carousel", "elements": [section()]}, "unsupported type: section",
+    ),
+    "an empty carousel": ({"type": "carousel", "elements": []}, "no less than 1 items"),
+    "an alert in a message": ({"type": "alert", "text": plain("a")}, "unsupported type: alert"),
+    "a container in a container": (container(container()), "unsupported type: container"),
+    "a container without a title": (
+        {"type": "container", "child_blocks": [section()]}, "must define either",
+    ),
+    "a container that folds with a line": (
+        container(section(), is_collapsible=True, has_header_divider=True),
+        "cannot be set when is_collapsible is true",
+    ),
+    "a table without rows": (table(rows=0), "no less than 1 items"),
+    "rows that are no lists": (table(rows=1) | {"rows": [{}]}, "must be an array of arrays"),
+    "a cell of a section": (table(cell=section(), rows=1, columns=1), "unsupported type: section"),
+    "a data table without a head": (data_table(rows=1), "no less than 2 items"),
+    "rich text in a head": (
+        data_table() | {"rows": [[rich()], [rich()]]}, "unsupported type: rich_text",
+    ),
+    "rows of different lengths": (
+        data_table() | {"rows": [table()["rows"][0], table()["rows"][0][:1]]},
+        "as many cells as the first row",
+    ),
+    "a button among quick actions": (quick(button()), "unsupported type: button"),
+    "an icon that is none": (quick(trash(icon="star")), "must be one of: trash"),
+    "a chart": ({"type": "data_visualization"}, "unsupported type: data_visualization"),
     "an unknown block": ({"type": "banner"}, "type: banner [json-pointer:/blocks/0/type]"),
     "a block without type": ({}, "missing required field: type [json-pointer:/blocks/0]"),
     "no text in a section": ({"type": "section"}, "must define either `text` or `fields`"),
@@ -169,6 +269,45 @@ def test_invalid_block_is_refused_with_one_reason(name: str) -> None:
         message_blocks([block])
     assert len(caught.value.more["errors"]) == 1
     assert reason in caught.value.more["errors"][0]
+
+
+@cases(
+    "block",
+    [
+        task(details=rich(), output=rich(), sources=[SOURCE]),
+        {"type": "plan", "title": "a", "tasks": [task(), task(task_id="2")]},
+        table(cell=rich(), column_settings=[{"align": "right", "is_wrapped": True}]),
+        data_table(rows=3, row_header_column_index=0),
+        card(hero_image={"type": "image", "image_url": "https://a.b", "alt_text": "a"}),
+        container(section(), card(), is_collapsible=True, default_collapsed=True, width="wide"),
+        quick(feedback(), trash()),
+        actions({"type": "workflow_button", "text": plain("a"), "workflow": {"trigger": {}}}),
+        actions({"type": "multi_users_select", "action_id": "a"}),
+    ],
+)  # fmt: skip
+def test_each_newer_block_is_accepted(block: Json) -> None:
+    assert message_blocks([block])
+
+
+def test_a_message_has_a_single_table() -> None:
+    assert [*surface("message", [table(), table()])] == [
+        "only_one_table_allowed [json-pointer:/blocks]"
+    ]
+
+
+def test_a_block_is_only_on_its_surfaces() -> None:
+    alert = {"type": "alert", "text": plain("a"), "level": "warning"}
+    assert not [*surface("modal", [alert])]
+    carousel = {"type": "carousel", "elements": [card()]}
+    assert not [*surface("home", [carousel])]
+    for block, kind in ((alert, "home"), (carousel, "modal"), (task(), "home"), (table(), "modal")):
+        assert "unsupported type" in next(surface(kind, [block]))
+
+
+def test_each_block_and_element_of_the_sdk_is_known() -> None:
+    unknown = {"call", "auth_provider"}  # those of other surfaces, which no app of ours has
+    kinds = {str(vars(kind)["type"]) for kind in sdk.Block.__subclasses__()}
+    assert kinds - BLOCKS.keys() == unknown
 
 
 def test_blocks_have_a_total_limit() -> None:
@@ -246,6 +385,8 @@ def test_limits_match_those_of_the_sdk() -> None:
 
     section_fields = BLOCKS["section"].fields
     select_fields = ELEMENTS["static_select"].fields
+    quick_fields = BLOCKS["context_actions"].fields
+    container_fields = BLOCKS["container"].fields
     pairs = [
         (most(section_fields["fields"]), sdk.SectionBlock.fields_max_length),
         (most(section_fields["text"]), sdk.SectionBlock.text_max_length),
@@ -262,6 +403,13 @@ def test_limits_match_those_of_the_sdk() -> None:
         (most(ELEMENTS["overflow"].fields["options"]), sdk.OverflowMenuElement.options_max_length),
         (most(PARTS["option"].fields["text"]), sdk.Option.label_max_length),
         (most(PARTS["option"].fields["value"]), sdk.Option.value_max_length),
+        (most(quick_fields["elements"]), sdk.ContextActionsBlock.elements_max_length),
+        (most(BLOCKS["card"].fields["title"]), sdk.CardBlock.title_max_length),
+        (most(BLOCKS["card"].fields["subtitle"]), sdk.CardBlock.subtitle_max_length),
+        (most(BLOCKS["card"].fields["body"]), sdk.CardBlock.body_max_length),
+        (most(BLOCKS["carousel"].fields["elements"]), sdk.CarouselBlock.elements_max_length),
+        (most(container_fields["title"]), sdk.ContainerBlock.title_max_length),
+        (most(container_fields["child_blocks"]), sdk.ContainerBlock.child_blocks_max_length),
         (most(PARTS["confirm"].fields["title"]), sdk.ConfirmObject.title_max_length),
         (most(PARTS["confirm"].fields["text"]), sdk.ConfirmObject.text_max_length),
         (most(PARTS["confirm"].fields["deny"]), sdk.ConfirmObject.deny_max_length),

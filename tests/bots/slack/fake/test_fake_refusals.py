@@ -290,12 +290,21 @@ async def test_blocks_are_validated_without_a_message(client: AsyncWebClient) ->
     for payload in ({"blocks": good}, {"message": {"blocks": good}}, {"view": view}):
         assert (await client.api_call("blocks.validate", json=payload))["ok"]
     bad = [{"type": "section", "text": {"type": "plain_text", "text": ""}}]
-    for name, value in (("blocks", bad), ("message", {"blocks": bad}), ("view", {"blocks": bad})):
+    no_view = {"type": "page", "blocks": bad}
+    invalid = {"blocks": bad, "message": {"blocks": bad}, "view": no_view}
+    pointers = {}
+    for name, value in invalid.items():
         answer = await refusal(client.api_call("blocks.validate", json={name: value}))
         assert answer["error"] == f"invalid_{name}"
-        assert answer["errors"][0].keys() == {"pointer", "code", "message"}
-    pointer = (await refusal(client.api_call("blocks.validate", json={"blocks": bad})))["errors"]
-    assert pointer[0]["pointer"].startswith("/blocks/0/text")
+        pointers[name] = answer["errors"][0]["pointer"]
+        assert answer["errors"][0].keys() - {"constraint"} == {"pointer", "code", "message"}
+    assert pointers == {
+        "blocks": "/0/text/text", "message": "/blocks/0/text/text", "view": "/type"
+    }  # fmt: skip
+    assert answer["errors"][0]["constraint"] == {
+        "type": "enum", "expected": ["modal", "home"], "got": "page"
+    }  # fmt: skip
+    assert (await client.api_call("blocks.validate", json={"message": {"text": "a"}}))["ok"]
     both = {"blocks": good, "view": view}
     answer = await refusal(client.api_call("blocks.validate", json=both))
     assert answer["error"] == "invalid_arguments"

@@ -52,7 +52,7 @@ async def test_a_proposed_rule_is_posted_once(
     assert await bench.rt.rules.sweep(LeaderTerm()) == 0
     posted = [item for item in bench.slack.messages(bench.general) if "is proposed" in str(item)]
     assert len(posted) == 1
-    assert "pytest tests/*" in str(proposed["blocks"])
+    assert "pytest tests/<!date^00000000^{_}|*>" in str(proposed["blocks"])
     assert "People have allowed 5 matching commands" in str(proposed["blocks"])
     assert await status(bench) is RuleStatus.PROPOSED
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -233,7 +234,10 @@ async def test_test_reports_the_effect_of_each_label_without_changes(
     await board.added("--ignore", "Review", "--rule", "running=Doing from To do")
     for list_id in (board.todo, board.todo, board.review):
         trello.card(board.board, list_id, "x", labels=[board.label])
+    trello.calls.clear()
     first = await board("test", "Work")
+    reads = Counter(call.path for call in trello.calls)
+    assert [path for path, count in reads.items() if count > 1] == [], "each is read once"
     assert "2 card(s) had the label before and create none" in first.out, first.err
     assert "1 card(s) in ignored lists" in first.out
     assert (

@@ -1,13 +1,15 @@
-"""Throughput, waiting time and run time of the jobs that ended, with their trend."""
+"""Throughput, waiting time and run time of the jobs that ended, with their charts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from draftsman.entities.cells import Cell
 from draftsman.entities.throughput import THROUGHPUT
 from draftsman.jobs.details.throughput import Period, Throughput, ThroughputGroup
 from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.stats.charts import charts
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows
 
@@ -29,6 +31,7 @@ class StatsResource(Resource[Throughput]):
         "period": tuple(f"last {period}" for period in Period),
     }
     default_group = "period"
+    has_charts = True
     entity = THROUGHPUT
     poll_interval = 60.0
     follows_events = False
@@ -46,6 +49,9 @@ class StatsResource(Resource[Throughput]):
     def table(self, row: Throughput) -> tuple[str, Filter] | None:
         """Return the jobs of a repository."""
         return ("jobs", Filter(repo=row.value)) if row.by is ThroughputGroup.REPO else None
+
+    def charts(self, row: Throughput, width: int, height: int) -> Sequence[Sequence[Cell]]:
+        return charts(row, width, height)
 
     def filter_fields(self, row: Throughput) -> FilterFields:
         text = f"{row.value} {row.by} {row.period}"

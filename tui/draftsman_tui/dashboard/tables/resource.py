@@ -7,7 +7,7 @@ tested without a screen.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -86,6 +86,10 @@ class Rows(Generic[T]):
     next: Any = None
     scanned: str = ""
     """Where a bounded scan stopped before the page was full."""
+    total: int | None = None
+    """The number of rows on all pages; None: not known for this filter."""
+    group_totals: Mapping[str, int] = field(default_factory=dict)
+    """The same by the label of a group, as far as it is known."""
 
 
 DECLARED: Final[list[type[Resource[Any]]]] = []
@@ -131,6 +135,8 @@ class Resource(Generic[T]):
     """Labels in the order of their groups, by the name of the way; others follow."""
     has_jobs: ClassVar[bool] = False
     """Whether each row refers to a job, for the commands and the preview of jobs."""
+    has_charts: ClassVar[bool] = False
+    """Whether the row under the cursor has `charts` below the table."""
     has_questions: ClassVar[bool] = False
     """Whether the job of a row may have an open question."""
     has_queued_jobs: ClassVar[bool] = False
@@ -177,6 +183,10 @@ class Resource(Generic[T]):
     def cells(self, row: T, now: datetime) -> Sequence[Cell]:
         """Return a cell for each column."""
         return [column.cell(row, now) for column in self.columns]
+
+    def charts(self, row: T, width: int, height: int) -> Sequence[Sequence[Cell]]:
+        """Return the charts of a row, as rows of cells whose bars have that height."""
+        return ()
 
     def filter_fields(self, row: T) -> FilterFields:
         """Return the values that a filter matches."""
@@ -269,7 +279,7 @@ class Resource(Generic[T]):
             before = page_rows.next
             scanned = page_rows.scanned
             if before is None or len(rows) >= query.limit:
-                return Rows(rows, before, scanned)
+                return replace(page_rows, items=rows)
         return Rows(
             rows, before, scanned or "searched the newest rows; scroll past the end to continue"
         )

@@ -17,6 +17,9 @@ SIDE_WIDTH: Final = 140
 """Width from which the preview is beside the table."""
 BELOW_HEIGHT: Final = 40
 """Height from which the preview is below the table."""
+SHORT: Final = 3
+TALL: Final = 6
+"""Rows of the bars of charts."""
 STALE: Final = 0.4
 """Seconds for which the previous job stays in the preview while another is loaded."""
 
@@ -41,9 +44,12 @@ class RowPreview:
     def place(self) -> None:
         """Place the preview beside the table or below it, or hide it on small screens."""
         width, height = self._screen.size
-        side = "side" if width >= SIDE_WIDTH else "below" if height >= BELOW_HEIGHT else ""
-        if not self._is_wanted or not VIEWS[self._screen.view_name].has_jobs:
-            side = ""
+        resource = VIEWS[self._screen.view_name]
+        side = ""
+        if self._is_wanted and resource.has_charts:
+            side = "charts tall" if height >= BELOW_HEIGHT else "charts"
+        elif self._is_wanted and resource.has_jobs:
+            side = "side" if width >= SIDE_WIDTH else "below" if height >= BELOW_HEIGHT else ""
         self._screen.query_one("#panes").set_classes(side)
         self._is_placed = bool(side)
         self.follow()
@@ -51,6 +57,9 @@ class RowPreview:
     def follow(self) -> None:
         """Show the job of the row under the cursor, once it is loaded."""
         table = self._screen.query_one(ResourceTable)
+        if self._is_placed and VIEWS[self._screen.view_name].has_charts:
+            self._show_charts(table)
+            return
         number = None
         head = None
         if self._is_placed:
@@ -66,6 +75,17 @@ class RowPreview:
             self.resume()
             if is_other:
                 self.draw()
+
+    def _show_charts(self, table: ResourceTable) -> None:
+        """Show the charts of the row under the cursor, or of the first row of its group."""
+        row = table.row
+        if table.head is not None:
+            row = next(iter(table.head.rows), None)
+        self._job = self._head = self._snapshot = None
+        self.resume()
+        pane = self._screen.query_one(PreviewPane)
+        height = TALL if self._screen.size.height >= BELOW_HEIGHT else SHORT
+        pane.show_charts(VIEWS[self._screen.view_name], row, height)
 
     def suspend(self) -> None:
         """Stop loading while another screen is shown."""
@@ -84,6 +104,9 @@ class RowPreview:
 
     def draw(self) -> None:
         """Redraw, with current times."""
+        if VIEWS[self._screen.view_name].has_charts:
+            self.follow()
+            return
         pane = self._screen.query_one(PreviewPane)
         if self._head is not None:
             pane.show_group(self._head, VIEWS[self._screen.view_name], self._screen.refresher.now)

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final
 
 from draftsman.entities.cells import Cell
-from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.jobs.details import header
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
@@ -46,6 +45,10 @@ class PreviewPane(ItemList, can_focus=False):
             self.reset(None, selectable=False, follows=False)
         self.show(partial(group_items, head, resource, now))
 
+    def show_charts(self, resource: Resource[Any], row: Any, height: int) -> None:
+        """Show the charts of a row; None: nothing."""
+        self.show(partial(chart_items, resource, row, height))
+
     def show_job(self, snapshot: JobSnapshot | None, now: datetime) -> None:
         """Show a job; None: nothing, or not loaded yet."""
         job = None if snapshot is None else snapshot.job.number
@@ -56,12 +59,20 @@ class PreviewPane(ItemList, can_focus=False):
         self.show(partial(job_items, snapshot, now))
 
 
+def chart_items(resource: Resource[Any], row: Any, height: int, width: int) -> list[Item]:
+    """Return the charts of a row."""
+    if row is None:
+        return []
+    return [Item("", tuple(map(tuple, resource.charts(row, width, height))))]
+
+
 def group_items(head: GroupHead, resource: Resource[Any], now: datetime, width: int) -> list[Item]:
     """Return the name of a group, the counts of its states, and its first rows."""
     cells = [resource.cells(row, now) for row in head.rows]
     states = Counter(row[1].text.strip() for row in cells)
     counts = " · ".join(_counted(state, count) for state, count in states.most_common())
-    title: Row = (Cell(head.label, "head"), Cell(f"  {counted(len(cells), 'row')}", "dim"))
+    noun = "row" if head.count == "1" else "rows"
+    title: Row = (Cell(head.label, "head"), Cell(f"  {head.count} {noun}", "dim"))
     rows = [(row[0], Cell("  "), row[1], Cell("  "), row[2]) for row in cells[:MAX_ROWS]]
     return [Item("", (title, (Cell(counts),), (), *rows))]
 
