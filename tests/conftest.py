@@ -40,7 +40,7 @@ QUICK = hypothesis.settings(
     deadline=None,  # and no check of the time: the machine runs other tests beside them
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
     derandomize=True,
-    max_examples=15,
+    max_examples=8,
 )
 hypothesis.settings.register_profile(repeated_costs.QUICK, QUICK)
 # more and other examples: tests/soak/soak_properties.py
@@ -176,12 +176,12 @@ def _restored_logging() -> Iterator[None]:
     """Undo the logging setup of a test: a command called in this process sets levels."""
     root = logging.getLogger()
     handlers = list(root.handlers)
-    level = root.level
+    levels = {root: root.level} | dict.fromkeys(map(logging.getLogger, OWN), logging.NOTSET)
     yield
     root.handlers[:] = handlers
-    root.setLevel(level)
-    for name in OWN:
-        logging.getLogger(name).setLevel(logging.NOTSET)
+    for logger, level in levels.items():
+        if logger.level != level:  # setting it clears the caches of all loggers
+            logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
+from importlib.metadata import distributions
 from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[1]
 REGISTRY = re.compile(
@@ -57,3 +60,15 @@ def test_lock_file_matches_make_lock() -> None:
         r"^[a-z0-9-]+==\S+(?: ; .+)? \\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE
     )
     assert len(pins) == len(re.findall(r"^\S+==", text, re.MULTILINE)) > 0
+
+
+def test_every_locked_package_runs_on_the_first_python_3_11() -> None:
+    """That of a distribution stays at an early release, and `make` prefers it."""
+    needed = {
+        library.name: library.metadata["Requires-Python"]
+        for library in distributions()
+        if "Requires-Python" in library.metadata
+    }
+    assert {
+        name: pythons for name, pythons in needed.items() if "3.11.0" not in SpecifierSet(pythons)
+    } == {}

@@ -85,16 +85,23 @@ def _of_words(text: str, now: datetime | None) -> datetime | None:
     return datetime.combine(day, clock)
 
 
-def parse_since(text: str, now: datetime | None = None) -> float:
-    """Parse a duration, or a time in the past, into the seconds since then. Raises UsageError."""
+def parse_age(text: str, now: datetime | None = None) -> float | datetime:
+    """Parse a duration into seconds, or a time such as `yesterday 9:00`. Raises UsageError."""
     if _BARE_SECONDS.fullmatch(text.strip()) or _DURATION.fullmatch(text.strip()):
         return parse_duration(text)
     try:
-        moment = parse_instant(text, now)
+        return parse_instant(text, now)
     except UsageError:
         raise UsageError(
             f"invalid time {text!r}; examples: 2h, 1d, 2026-11-30, 9:00, yesterday 9:00"
         ) from None
+
+
+def parse_since(text: str, now: datetime | None = None) -> float:
+    """Parse a duration, or a time in the past, into the seconds since then. Raises UsageError."""
+    moment = parse_age(text, now)
+    if not isinstance(moment, datetime):
+        return moment
     seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
     if not 0 < seconds <= MAX_DURATION:
         when = "in the future" if seconds <= 0 else "more than 366 days ago"

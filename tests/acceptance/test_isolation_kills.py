@@ -18,6 +18,7 @@ from draftsman_testing.waits import until
 from tests.acceptance.processes import Installation, Process
 from tests.core.worker.workers import wait_for_end, wait_for_question
 from tests.support.fork_server import NEW_INTERPRETER
+from tests.support.slow import slow_except
 
 POINTS: Final = ("before the handler", "in the handler", "effect", "question", "settlement")
 APP: Final = """
@@ -79,7 +80,10 @@ def kill_runs(worker: Process, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("type", "kill"),
-    [("kill:thread", kill_worker), ("kill:process", kill_worker), ("kill:process", kill_runs)],
+    slow_except(
+        [("kill:process", kill_worker)],
+        [("kill:thread", kill_worker), ("kill:process", kill_worker), ("kill:process", kill_runs)],
+    ),
 )
 async def test_a_run_that_is_killed_at_a_point_goes_on_and_repeats_no_effect(
     rt: Runtime,

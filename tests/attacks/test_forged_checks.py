@@ -17,6 +17,7 @@ from tests.attacks.catalog import attack
 from tests.core.agent_runs.profiled_jobs import WRITE, commit_files
 from tests.core.worker.agent_jobs import agent_worker, submit_agent_job
 from tests.core.worker.workers import wait_for_end, wait_for_question
+from tests.support.slow import slow_except
 
 S = Status
 ENVIRONMENT: Final = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -131,7 +132,10 @@ say("result", summary="all tests pass")
     surface="repository",
     with_sandbox="the second run does not have it: an approval names it",
 )
-@pytest.mark.parametrize("name", FORGED)
+@pytest.mark.parametrize(
+    "name",
+    slow_except(["a hook", "an exit in the code", "a program that the base ignores"], FORGED),
+)
 async def test_forged_checks_wait_for_an_approval_that_names_them(
     rt: Runtime, make: Factory, tmp_path: Path, name: str
 ) -> None:
@@ -142,19 +146,19 @@ async def test_forged_checks_wait_for_an_approval_that_names_them(
     assert reason in (await rt.questions.get(number, 1)).text
 
 
+HIDING: Final[list[dict[str, str]]] = [
+    {"pytest.py": MAIN},
+    {"pytest/__init__.py": "", "pytest/__main__.py": MAIN},
+    {"runpy.py": MAIN, "_pytest/__init__.py": MAIN},
+]
+
+
 @attack(
     "A module of the work, such as pytest.py, replaces the module of a validation command",
     surface="repository",
     with_sandbox="the module is found before the tree is on the path: the tests run, and fail",
 )
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"pytest.py": MAIN},
-        {"pytest/__init__.py": "", "pytest/__main__.py": MAIN},
-        {"runpy.py": MAIN, "_pytest/__init__.py": MAIN},
-    ],
-)
+@pytest.mark.parametrize("files", slow_except(HIDING[:1], HIDING))
 async def test_a_tree_does_not_hide_the_module_of_a_command(
     rt: Runtime, make: Factory, tmp_path: Path, files: dict[str, str]
 ) -> None:
@@ -198,7 +202,9 @@ HONEST: Final[dict[str, dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize(
+    "name", slow_except(["a test helper", "a package with a module named as one of Python"], HONEST)
+)
 async def test_honest_work_passes_without_a_question(
     rt: Runtime, make: Factory, tmp_path: Path, name: str
 ) -> None:

@@ -139,7 +139,7 @@ def _of(repo: str, title: str) -> dict[str, Any]:
 async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
     start = ("attention", BUILTIN_VIEWS["attention"])
     async with open_dashboard(rt, ANNA, size=HERO, view=start) as dashboard:
-        await dashboard.see("push draftsman/", "leader ", "waiting for you")
+        await dashboard.see("push draftsman/", "leader ", "for you")
         for _ in range(len(dashboard.keys)):
             row = dashboard.app.main.table.row
             if row is not None and row.title == "Deploy the shop":

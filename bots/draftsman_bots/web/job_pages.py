@@ -21,13 +21,15 @@ from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_te
 from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.entities.jobs import JOBS
 from draftsman.errors import DraftsmanError, NotFound, NotPermitted
+from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import escape_invisible, line_ends
 from draftsman.ids import job_number
+from draftsman.jobs.counts import WORDS
 from draftsman.jobs.details.log_lines import FOLDED_LINES, fold
 from draftsman.jobs.details.sections.facts import status
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.service.log_feed import LogCursor
-from draftsman.jobs.job import FAILURES, TERMINAL, WAITING, Status
+from draftsman.jobs.job import FAILURES, Status
 from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import STATUSES
@@ -148,10 +150,10 @@ MAX_FILTER: Final = 200
 """Characters of a filter."""
 _GROUPS: Final = {
     "": ("All", None),
-    "waiting": ("Waiting for people", WAITING),
-    "failures": ("Failures that need a person", FAILURES),
-    "active": ("Not finished", frozenset(Status) - TERMINAL),
-    "finished": ("Finished", TERMINAL),
+    "waiting": ("Waiting", WORDS["waiting"]),
+    "failures": ("Failures", FAILURES),
+    "active": ("Not finished", WORDS["not finished"]),
+    "finished": ("Finished", WORDS["finished"]),
 }
 """Filters of several statuses, by name: their text and statuses."""
 
@@ -170,6 +172,8 @@ async def jobs(context: WebContext, request: Request) -> Response:
     filters, entered, problem = _filters(query.get, visit)
     rt = context.rt_of(visit)
     jobs_page = await rt.read_model.page(**filters)
+    counted: JobFilters = {**filters, "before": None}
+    counts = await rt.read_model.counts(**counted)
     now = await rt.checkpoints.now()
     older = jobs_page.scanned_to
     if older is None and len(jobs_page.jobs) == PAGE_SIZE:
@@ -183,6 +187,8 @@ async def jobs(context: WebContext, request: Request) -> Response:
             *((name, text) for name, (text, _) in _GROUPS.items()),
             *((str(status), display.word.capitalize()) for status, display in STATUSES.items()),
         ],
+        total="" if counts is None else count_text(sum(counts.values())),
+        shown=len(jobs_page.jobs),
         entered=entered,
         problem=problem,
         is_filtered=any(entered.values()),

@@ -17,6 +17,7 @@ from draftsman.agent_runs.changes.shown_diff import ShownDiff, shown_diff
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.question_text import holder_text, missing_diff
 from draftsman.errors import NotFound, UsageError
+from draftsman.formats.amounts import count_text
 from draftsman.ids import job_number
 from draftsman.jobs.details.sections.facts import facts
 from draftsman.jobs.details.sections.questions import heading, remark_lines
@@ -68,14 +69,15 @@ async def inbox(context: WebContext, request: Request) -> Response:
     """Show the open questions, those for the person first."""
     visit = await context.access.required(request)
     open_questions = await _open_questions(context, visit)
-    mine = [question for question in open_questions if _waits_for(context, visit, question)]
-    names = {question.name for question in mine}
+    counts = await context.rt_of(visit).questions.counts(visit.actor)
     return page(
         "inbox",
         visit,
         active="questions",
-        mine=[_row(question) for question in mine],
-        others=[_row(question) for question in open_questions if question.name not in names],
+        mine=[_row(question) for question in open_questions if question.for_viewer],
+        others=[_row(question) for question in open_questions if not question.for_viewer],
+        for_you=count_text(counts.for_you),
+        for_others=count_text(counts.open - counts.for_you),
         is_capped=len(open_questions) == MAX_QUESTIONS,
     )
 
@@ -281,22 +283,10 @@ async def _next_question(
     """Return the open question for the person that follows in the inbox, or else the first."""
     open_questions = await _open_questions(context, visit)
     waiting = [
-        other
-        for other in open_questions
-        if other.name != question.name and _waits_for(context, visit, other)
+        other for other in open_questions if other.name != question.name and other.for_viewer
     ]
     later = [other for other in waiting if _inbox_order(other) > _inbox_order(question)]
     return next((_row(other) for other in (*later, *waiting)), None)
-
-
-def _waits_for(context: WebContext, visit: Visit, question: OpenQuestion) -> bool:
-    """Return whether the person may answer, and neither did nor leaves it to another person."""
-    voter = visit.actor.voter
-    return (
-        context.rt.figures.may_answer(question, visit.actor)
-        and not question.is_held_by_others(voter)
-        and question.decided_by != voter
-    )
 
 
 def _inbox_order(question: Question) -> tuple[datetime, int, int]:

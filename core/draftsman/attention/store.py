@@ -267,14 +267,18 @@ async def record_views(conn: Connection, refs: Sequence[tuple[int, int]], actor:
     return int(await scalar(conn, _Q["record_views"], params))
 
 
-async def figures(conn: Connection, seconds: float, limit: int) -> list[AttentionFigures]:
+async def figures(
+    conn: Connection, seconds: float, limit: int, until: float = 0
+) -> list[AttentionFigures]:
     """Return the figures of the newest questions, without pings in quiet hours."""
-    params = {"seconds": seconds, "limit": limit}
+    params = {"seconds": seconds, "until": until, "limit": limit}
     rows = await fetch_all(conn, _Q["figures"], params, AttentionFigures)
     return [replace(row, by=FigureGroup(row.by)) for row in rows]
 
 
-async def interruptions(conn: Connection, seconds: float, limit: int) -> list[Interruption]:
+async def interruptions(
+    conn: Connection, seconds: float, limit: int, until: float = 0
+) -> list[Interruption]:
     """Return the interruptions of people by these questions."""
-    params = {"seconds": seconds, "limit": limit}
+    params = {"seconds": seconds, "until": until, "limit": limit}
     return await fetch_all(conn, _Q["interruptions"], params, Interruption)

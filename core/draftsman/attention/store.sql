@@ -271,7 +271,8 @@ WITH viewer AS MATERIALIZED (
 ), asked AS MATERIALIZED (
     SELECT q.job, q.ordinal, q.kind::text AS kind, q.asked_at
       FROM draftsman.job_questions q
-     WHERE q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s::float8) AND
+     WHERE q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s::float8)
+       AND q.asked_at <= draftsman.now() - make_interval(secs => %(until)s::float8) AND
 -- visible job: q.job
      ORDER BY q.asked_at DESC
      LIMIT %(limit)s
@@ -364,7 +365,8 @@ WITH viewer AS MATERIALIZED (
 ), asked AS MATERIALIZED (
     SELECT q.job, q.ordinal, q.kind, q.approvers
       FROM draftsman.questions q
-     WHERE NOT q.critical AND q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s::float8) AND
+     WHERE NOT q.critical AND q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s::float8)
+       AND q.asked_at <= draftsman.now() - make_interval(secs => %(until)s::float8) AND
 -- visible job: q.job
      ORDER BY q.asked_at DESC
      LIMIT %(limit)s

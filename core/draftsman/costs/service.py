@@ -51,11 +51,12 @@ class Budgets:
         return [use for use in configured if amounts.get((use.name, use.measure)) != use.budget]
 
     async def costs(
-        self, by: CostGroup | str = CostGroup.REPO, since: float = 7 * DAY
+        self, by: CostGroup | str = CostGroup.REPO, since: float = 7 * DAY, until: float = 0
     ) -> list[Cost]:
         """Return the costs of the last days, today included, the highest first; days in order.
 
-        `since` is in seconds, rounded up to days. Raises UsageError.
+        `since` and `until` are in seconds before now, in whole days: `since` is rounded up, and of
+        `until` its day counts. Raises UsageError.
         """
         try:
             group = CostGroup(by)
@@ -65,7 +66,7 @@ class Budgets:
         if not 1 <= days <= MAX_DAYS:
             raise UsageError(f"since must be more than 0 and at most {MAX_DAYS} days")
         async with self._db.connection() as conn:
-            return await store.costs(conn, group, days)
+            return await store.costs(conn, group, days, math.floor(until / DAY))
 
 
 # Money and tokens of model calls: reserved before a call, recorded after it.

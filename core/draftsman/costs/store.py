@@ -97,6 +97,9 @@ async def uses(conn: Connection) -> list[BudgetUse]:
     return await fetch_all(conn, _Q["uses"], params, BudgetUse)
 
 
-async def costs(conn: Connection, by: CostGroup, days: int) -> list[Cost]:
-    """Return the costs of the last days, the highest first; by day, in order."""
-    return await fetch_all(conn, _Q["costs"], {"by": by, "days": days}, Cost)
+async def costs(conn: Connection, by: CostGroup, days: int, until: int = 0) -> list[Cost]:
+    """Return the costs of the last days, the highest first; by day, in order.
+
+    The last `until` days are left out.
+    """
+    return await fetch_all(conn, _Q["costs"], {"by": by, "days": days, "until": until}, Cost)

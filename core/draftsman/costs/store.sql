@@ -93,7 +93,8 @@ SELECT CASE %(by)s WHEN 'repo' THEN c.repo WHEN 'person' THEN c.person WHEN 'age
        sum(c.calls)::bigint AS calls, sum(c.cost_usd)::float8 AS cost_usd,
        sum(c.input_tokens)::bigint AS input_tokens, sum(c.output_tokens)::bigint AS output_tokens
   FROM draftsman.daily_costs c
- WHERE c.day > draftsman.budget_day() - %(days)s::int AND
+ WHERE c.day > draftsman.budget_day() - %(days)s::int
+   AND c.day <= draftsman.budget_day() - %(until)s::int AND
 -- visible repo: c.repo
  GROUP BY 1
  ORDER BY CASE WHEN %(by)s = 'day' THEN 0 ELSE -sum(c.cost_usd) END, 1

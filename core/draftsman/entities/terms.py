@@ -6,10 +6,10 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from draftsman.durations import parse_duration
+from draftsman.durations import parse_age
 from draftsman.errors import UsageError
 
 COMPARISON: Final = re.compile(r"([A-Za-z]+)([<>])(\$?\d\S*)")
@@ -44,7 +44,7 @@ class ColumnTerm:
         if self.sign != ":" and column.order is None:
             raise UsageError(f"{self.head} cannot be compared; use {self.head}:{self.value}")
         if self.sign != ":":
-            _limit(self.value)
+            _limit(self.value, datetime.now(UTC))
 
     def matches(
         self, row: Any, columns: Sequence[FilteredColumn], texts: Sequence[str], now: datetime
@@ -55,7 +55,7 @@ class ColumnTerm:
             return self.value.casefold() in texts[columns.index(column)].casefold()
         value = column.order(row) if column.order is not None else None
         number = _comparable(value, now)
-        limit = _limit(self.value)
+        limit = _limit(self.value, now)
         if number is None:
             return False
         return number < limit if self.sign == "<" else number > limit
@@ -69,10 +69,12 @@ def _column(columns: Sequence[FilteredColumn], head: str) -> FilteredColumn:
     raise UsageError(f"no column {head!r} in this table; columns: {heads}")
 
 
-def _limit(text: str) -> float:
-    """Return a number, or a duration in seconds; a time is compared with seconds."""
-    number = _NUMBER.fullmatch(text)
-    return float(number[1]) if number else parse_duration(text)
+def _limit(text: str, now: datetime) -> float:
+    """Return a number, or a duration or the distance of a time, in seconds."""
+    if number := _NUMBER.fullmatch(text):
+        return float(number[1])
+    bound = parse_age(text, now)
+    return abs((now - bound).total_seconds()) if isinstance(bound, datetime) else bound
 
 
 def _comparable(value: Any, now: datetime) -> float | None:

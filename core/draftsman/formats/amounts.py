@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+COUNT_LIMIT: Final = 10_000
+"""The most that is counted of anything that people see a number of."""
+
+
+def count_text(count: int) -> str:
+    """Return a count that ends at `COUNT_LIMIT`: `1,234`, `10,000+`."""
+    return f"{count:,}" if count < COUNT_LIMIT else f"{COUNT_LIMIT:,}+"
+
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """Return a count with its noun: `1 job`, `1,000 jobs`; `plural` is one without an s."""

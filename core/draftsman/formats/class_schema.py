@@ -63,7 +63,7 @@ def schema_of(kind: Any) -> Schema:
 def _object(kind: type[Any]) -> Schema:
     names = _Names(vars(sys.modules[kind.__module__]))
     hints = get_type_hints(kind, localns=names)
-    fields = dataclasses.fields(kind)
+    fields = [field for field in dataclasses.fields(kind) if "hidden" not in field.metadata]
     return {
         "type": "object",
         "properties": {field.name: schema_of(hints[field.name]) for field in fields},

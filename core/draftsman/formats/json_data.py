@@ -8,12 +8,15 @@ from typing import Any, Final
 
 OPTIONAL: Final = {"optional": True}
 """Metadata of a field that data does not have while it is None."""
+HIDDEN: Final = {"hidden": True}
+"""Metadata of a field that data never has."""
 
 
 def as_data(value: object) -> Any:
     """Convert a value to JSON data: dataclasses as objects, times as ISO 8601, ids as text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        items = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
+        fields = (field for field in dataclasses.fields(value) if "hidden" not in field.metadata)
+        items = ((field, getattr(value, field.name)) for field in fields)
         return {
             field.name: as_data(item)
             for field, item in items

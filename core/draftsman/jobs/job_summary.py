@@ -159,6 +159,8 @@ class JobFilters(TypedDict, total=False):
     failures: bool
     """Only open failures: those that need a person."""
     since: datetime | None
+    until: datetime | None
+    """Created before this time."""
     before: int | None
     limit: int
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic
 
 from typing_extensions import TypeVar
 
-from draftsman.formats.json_data import OPTIONAL
+from draftsman.formats.json_data import HIDDEN, OPTIONAL
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.status_display import Meaning
 from draftsman.questions.answer_kind import AnswerKind, wanted_answer
@@ -312,15 +312,38 @@ class OpenQuestion(Question):
     """The requesters of the other jobs, in the order of their names."""
     is_first: bool = True
     """Whether no identical question of the same requester was asked before it."""
+    for_viewer: bool = field(default=False, metadata=HIDDEN)
+    """Whether it waits for the person for whom it was read."""
 
     @property
     def holders(self) -> tuple[str, ...]:
         """The people who work on the answer or were asked for it: others wait for them."""
         return tuple(filter(None, (self.acknowledged_by, self.delegated_to)))
 
-    def is_held_by_others(self, voter: str) -> bool:
-        """Return whether other people, and not this person, have the answer for now."""
-        return bool(self.holders) and voter not in self.holders
+
+@dataclass(frozen=True, slots=True)
+class QuestionGroup:
+    """Open questions that the same people may answer and hold, and their number."""
+
+    kind: QuestionKind
+    key: str
+    """That of the question about a budget; "" for all others."""
+    approvers: list[str]
+    requester: str
+    decided_by: str | None
+    holders: list[str]
+    count: int
+    expiring_soon: int
+    """Those that expire within an hour."""
+    next_expiry: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionCounts:
+    """The number of open questions, and of those that wait for a person."""
+
+    open: int
+    for_you: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from draftsman.errors import NotPermitted
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
-from draftsman.questions.question import BUDGET_KEY, OpenQuestion, Question, QuestionKind
+from draftsman.questions.question import (
+    BUDGET_KEY,
+    OpenQuestion,
+    Question,
+    QuestionGroup,
+    QuestionKind,
+)
+
+Askable = Question | OpenQuestion | QuestionGroup
 
 
-def check_response(
-    policy: Policy, actor: Actor, question: Question | OpenQuestion, *, invoker: str
-) -> None:
+def check_response(policy: Policy, actor: Actor, question: Askable, *, invoker: str) -> None:
     """Raise NotPermitted unless the actor may answer or decide a question; `invoker` of its job.
 
     Only an operator answers the question about a budget.
@@ -23,15 +29,25 @@ def check_response(
         policy.check_answer(actor, question.approvers, invoker=invoker)
 
 
-def may_respond(
-    policy: Policy, actor: Actor, question: Question | OpenQuestion, *, invoker: str
-) -> bool:
+def may_respond(policy: Policy, actor: Actor, question: Askable, *, invoker: str) -> bool:
     """Return whether the actor may answer or decide a question; `invoker` of its job."""
     try:
         check_response(policy, actor, question, invoker=invoker)
     except NotPermitted:
         return False
     return True
+
+
+def waits_for(policy: Policy, actor: Actor, question: OpenQuestion | QuestionGroup) -> bool:
+    """Return whether an open question waits for a resolved actor.
+
+    It does for those who may respond, and neither did nor leave it to the people who hold it.
+    """
+    return (
+        may_respond(policy, actor, question, invoker=policy.requester(question.requester))
+        and (not question.holders or actor.voter in question.holders)
+        and question.decided_by != actor.voter
+    )
 
 
 def responders_text(policy: Policy, question: Question, *, invoker: str, owner: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from draftsman.database.database import Connection, fetch_all, rows, scalar
 from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
+from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.queues.queue_models import (
@@ -191,10 +192,6 @@ async def expire_reservations(conn: Connection, term: LeaderTerm, limit: int) ->
 
 
 # Limits of concurrency and rates, their use, and the places of jobs.
-
-
-COUNT_LIMIT: Final = 10_000
-"""Waiting jobs of a limit that are counted."""
 
 
 async def configure_limits(

@@ -24,6 +24,7 @@ from draftsman_bots.process.health import WebhookHealth
 from draftsman_testing.factories import Factory
 from draftsman_testing.fake.faults import Fault
 from tests.core.forges.api_contract import ForgeHarness, forge_harness
+from tests.support.slow import slow_except
 
 SLOW = Fault.SLOW(60)
 BLOCKED = {
@@ -67,7 +68,7 @@ async def stored(conn: Connection) -> list[str]:
     return [row[0] for row in await rows.fetchall()]
 
 
-@pytest.mark.parametrize("name", list(BLOCKED))
+@pytest.mark.parametrize("name", slow_except(["renamed", "broken", "limited", "dropped"], BLOCKED))
 async def test_one_repository_holds_up_no_other(
     site: ForgeHarness, rt: Runtime, make: Factory, conn: Connection, name: str
 ) -> None:

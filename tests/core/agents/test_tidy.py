@@ -42,6 +42,7 @@ from tests.core.agents.driver import (
 )
 from tests.core.agents.tidy_host import RUFF, TIDY, Host
 from tests.core.worker.agent_jobs import running_with
+from tests.support.slow import slow_except
 
 SED = ProfileSettings(
     validation_commands=(
@@ -222,7 +223,9 @@ FIXING = {"pyproject.toml": "[tool.ruff]\nfix = true\n", "code.py": "import os\n
 """A repository whose linter fixes it by itself."""
 
 
-@pytest.mark.parametrize("answer", ["nothing", None, "safe fixes", "all fixes"])
+@pytest.mark.parametrize(
+    "answer", slow_except(["nothing", "all fixes"], ["nothing", None, "safe fixes", "all fixes"])
+)
 async def test_a_validator_that_fixes_changes_nothing_that_was_not_chosen(
     tmp_path: Path, answer: str | None
 ) -> None:

@@ -175,7 +175,7 @@ async def test_the_tables_of_an_absent_package_are_kept(
     ],
 )
 async def test_a_package_that_fails_is_named_and_changes_nothing(
-    empty_url: str,
+    database_url: str,
     install: Install,
     reports: list[str],
     files: Mapping[str, str],
@@ -189,16 +189,16 @@ async def test_a_package_that_fails_is_named_and_changes_nothing(
         (path / SQL / "0002_bad.sql").write_bytes(b"\xff")
     else:
         install(files)
-    applied = await migrate.migrate(empty_url, reports.append)
+    applied = await migrate.migrate(database_url, reports.append)
     assert not [name for name in applied if "fax" in name]
     (report,) = reports
     assert report.startswith("channel 'fax' of acme-fax 1.2 ")
     assert problem in report
     with pytest.raises(SchemaOutdated, match=r"fax/0001_boxes|channel 'fax' of acme-fax 1\.2"):
-        await migrate.check(empty_url)
-    assert await migrate.check_compatible(empty_url) is None
-    assert await migrate.warn_of_schema(empty_url) == {"fax"}
-    async with await psycopg.AsyncConnection.connect(empty_url) as conn:
+        await migrate.check(database_url)
+    assert await migrate.check_compatible(database_url) is None
+    assert await migrate.warn_of_schema(database_url) == {"fax"}
+    async with await psycopg.AsyncConnection.connect(database_url) as conn:
         assert await value(conn, "SELECT to_regclass('draftsman.mail_boxes')") is None
         assert await value(conn, "SELECT count(*) FROM draftsman.channels WHERE name = 'fax'") == 0
 

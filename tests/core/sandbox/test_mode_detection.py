@@ -24,6 +24,7 @@ from draftsman.sandbox.failed_modes import PROBE_TOO_SLOW, FailedMode
 from draftsman.settings import Settings
 from draftsman.settings.sandbox import SandboxSettings
 from draftsman_tui.cli.setup.doctor_checks import programs
+from tests.support.slow import slow_except
 
 DETECT = """
 import sys
@@ -41,7 +42,7 @@ def below_tmp() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.mark.parametrize("mode", ["bwrap", "landlock"])
+@pytest.mark.parametrize("mode", slow_except(["bwrap"], ["bwrap", "landlock"]))
 def test_a_checkout_and_an_interpreter_below_tmp_work(below_tmp: Path, mode: str) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     checkout = below_tmp / "checkout" / "core"

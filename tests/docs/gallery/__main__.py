@@ -124,7 +124,7 @@ async def take(config: Path, keep: Keep, theme: str) -> None:
 async def _tell(rt: Runtime, story: Story, keep: Keep, theme: str) -> None:
     async with open_dashboard(rt, ANNA, size=SIZE) as seen:
         seen.app.theme = theme
-        await seen.see("needs a person", "waiting for you")
+        await seen.see("needs a person", "for you")
         await story(seen, keep)
         if story is tables:
             await seen.pilot.resize_terminal(*NARROW)

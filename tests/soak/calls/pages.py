@@ -43,6 +43,15 @@ def _page(rows: int = 800, ago: timedelta | None = None, **filters: Any) -> Call
     return Call(work, rows)
 
 
+def _counts(rows: int, **filters: Any) -> Call:
+    """Count the jobs of a list."""
+
+    async def work(conn: Connection) -> object:
+        return await ReadModel(SingleConnection(conn), 300).counts(**filters)  # type: ignore[arg-type]
+
+    return Call(work, rows, "10,000 jobs of a status are counted")
+
+
 CALLS: Final[dict[str, Call]] = {
     "details.page: newest": _page(),
     "details.page: further on": _page(before=MIDDLE),
@@ -63,6 +72,10 @@ CALLS: Final[dict[str, Call]] = {
     "details.page: no such tag, completed": _page(SCAN_LIMIT + 1000, tags=["none"], statuses=DONE),
     "details.page: a type": _page(SCAN_LIMIT + 1000, type="none"),
     "details.page: a queue": _page(SCAN_LIMIT + 1000, queue="none"),
+    "details.counts": _counts(200_000),
+    "details.counts: completed": _counts(11_000, statuses=DONE),
+    "details.counts: of the last day": _counts(50_000, since=datetime.now(UTC) - timedelta(days=1)),
+    "details.page: until a day ago": _page(until=datetime.now(UTC) - timedelta(days=1)),
     "submissions.of_idempotency_key: a key": _page(key="key-7"),
     "submissions.of_idempotency_key: no such key": _page(key="none"),
     "details.newest": _page(),

@@ -78,6 +78,9 @@ CALLS: Final[dict[str, Call]] = {
     "questions.open: that never expire": Call(
         lambda conn: questions.open_questions(conn, 200, (None, WAITS // 2, 1)), rows=401
     ),
+    "questions.counts": Call(
+        lambda conn: questions.counts(conn, "", 10_000), 100_000, "10,000 questions are counted"
+    ),
     "questions.open_of: a page": Call(
         lambda conn: questions.open_of(conn, range(WAITS, WAITS + 50))
     ),

@@ -12,10 +12,9 @@ from draftsman.ids import parse_job
 from draftsman.jobs.details import store as read_model
 from draftsman.jobs.details.throughput import Period
 from tests.soak.calls.call import ALIVE, ENDS, MIDDLE, MISSING, OLDEST, Call, last_of
-from tests.soak.history import ALL, FINISHED, WAITING
+from tests.soak.history import ALL
 
 NEVER = 2**62
-COUNTED = "what is open is counted exactly"
 
 
 def _find(digits: int) -> Call:
@@ -139,13 +138,10 @@ CALLS: Final[dict[str, Call]] = {
         "job_events_of_kinds",
         lambda conn, number: read_model.job_events_of_kinds(conn, number, ("sandbox_applied",)),
     ),
-    "details.counts": Call(
-        lambda conn: read_model.counts(conn, 10_000), ALL - FINISHED + 50_000, COUNTED
-    ),
     "details.failure_counts": Call(
-        lambda conn: read_model.failure_counts(conn, 10_000), 10_000, COUNTED
+        lambda conn: read_model.failure_counts(conn, 10_000), 10_000, "10,000 are counted"
     ),
-    "details.open_counts": Call(read_model.open_counts, WAITING, COUNTED),
+    "details.pauses": Call(read_model.pauses),
     "details.answer_times": Call(read_model.answer_times, 10_000, "the last 10,000 answers"),
     "details.sources": Call(read_model.sources),
     "details.health": Call(read_model.health),

@@ -158,6 +158,7 @@ def job(number: int, status: Status) -> JobSummary:
         template=None,
         template_version=None,
         due_in=90.0 if status in ("retrying", "scheduled") else None,
+        failure_open=status in ("failed", "dead_letter"),
     )
 
 
@@ -371,7 +372,9 @@ def activity() -> RecentActivity:
 
 JOBS: Final = dict.fromkeys(map(str, Status), 3) | {"completed": 10_000}
 WORKERS: Final = WorkerStats({"alive": 2, "silent": 1}, 7, 20, "00000001", 2.0)
-STATS: Final = DashboardStats(JOBS, ["completed"], WORKERS, 4.0, activity())
+STATS: Final = DashboardStats(
+    JOBS, WORKERS, 4.0, activity(), open_failures={"failed": 3, "dead_letter": 3}
+)
 """Statistics of the overview."""
 
 

@@ -72,7 +72,7 @@ async def test_twenty_questions_are_cleared_in_the_order_of_their_deadlines(
     await rt.acknowledgments.delegate(held.number, 1, owner, "dave", 3600)
     keys = 1
     async with open_dashboard(rt, owner, view="inbox", size=(80, 24)) as seen:
-        await seen.see("20 waiting for you")
+        await seen.see("20 questions for you")
         await seen.press("A")
         for nth, task in enumerate(tasks):
             await seen.see(f"{nth + 1} of 20 · D-", task.text.splitlines()[-1])
@@ -86,7 +86,7 @@ async def test_twenty_questions_are_cleared_in_the_order_of_their_deadlines(
             keys += len(pressed)
         await seen.wait_for_toast("No more questions: 20 answered")
         await seen.rows(f"{held.name}/1")
-        await seen.until(lambda: "waiting for you" not in seen.text)
+        await seen.until(lambda: "questions for you" not in seen.text)
     assert keys <= MAX_KEYS
     for nth, task in enumerate(tasks):
         for number in jobs[nth]:

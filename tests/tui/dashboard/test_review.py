@@ -316,7 +316,7 @@ async def test_questions_are_acknowledged_snoozed_and_delegated_in_a_review(
         await seen.type("2h")
         await seen.press("enter")
         await seen.wait_for_toast("No more questions: 0 answered; 3 skipped")
-        await seen.see("2 waiting for you")
+        await seen.see("2 questions for you")
         await seen.press("A")
         await seen.see("1 of 2 · D-1/1", f"{owner.voter} works on it")
         await seen.press("s")

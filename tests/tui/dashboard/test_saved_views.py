@@ -10,14 +10,14 @@ from textual import events
 from draftsman_tui.dashboard.frame.messages import RowsLoaded
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
 from draftsman_tui.dashboard.preferences import preferences_path
-from draftsman_tui.dashboard.tables.filter import ANYBODY
+from draftsman_tui.dashboard.questions.view import InboxResource
+from draftsman_tui.dashboard.tables.filter import parse
 from draftsman_tui.dashboard.tables.resource import Rows
 from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS, View
 from draftsman_tui.dashboard.tables.screen import MainScreen, TableState
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.command_line import CommandLine
-from tests.support.cases import cases
-from tests.tui.dashboard.fixtures_data import ANNA, ROWS, job_snapshot
+from tests.tui.dashboard.fixtures_data import ANNA, NOW, ROWS, job_snapshot
 from tests.tui.dashboard.pictures import RUNTIME, shown
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
@@ -84,16 +84,12 @@ async def test_by_me_matches_the_current_user() -> None:
         await seen.see("jobs mine · 13")
 
 
-@cases(("owner", "responders"), [(True, []), (False, ["anna", ANYBODY])])
-async def test_for_me_matches_questions_that_the_user_may_answer(
-    owner: bool, responders: list[str]
-) -> None:
-    async with shown("inbox") as seen:
-        main = seen.app.main
-        main.session.connection.connect(main.rt, replace(main.actor, owner=owner))
-        await seen.command("for-me")
-        await seen.see("inbox for-me")
-        assert list(main.loader.query.filter.responders) == responders
+async def test_for_me_matches_questions_that_wait_for_the_user() -> None:
+    mine, other = ROWS["inbox"][:2]
+    fields = InboxResource().filter_fields
+    query = parse("for:me").resolve_me("anna")
+    assert query.matches(fields(replace(mine, for_viewer=True)), NOW)
+    assert not query.matches(fields(replace(other, for_viewer=False)), NOW)
 
 
 async def test_hidden_columns_are_reached_by_scrolling() -> None:

@@ -120,7 +120,7 @@ def test_unknown_intervals_have_no_bar() -> None:
 
 def _second(crew: WorkerStats, width: int = 78, skew: float = 0, stale: float = 0) -> str:
     pulse = RecentActivity({AT: ActivityBucket(AT, 12, [95.0])}, (1, 1, 0), AT - 179)
-    drawn = lines(DashboardStats({}, [], crew, skew, pulse), NOW, stale, width=width)
+    drawn = lines(DashboardStats({}, crew, skew, pulse), NOW, stale, width=width)
     return drawn.plain.partition("\n")[2]
 
 
@@ -136,14 +136,18 @@ def test_a_narrow_overview_keeps_the_counts_of_jobs_that_need_attention() -> Non
     names = ("queued", "scheduled", "retrying", "running", "waiting_for_input", "failed")
     jobs = dict.fromkeys((*names, "dead_letter", "completed", "canceled"), 12)
     for width, shown in (
-        (50, "running 12  failed 12"),
-        (78, "queued 12  running 12  failed 12  dead letter 12"),
-        (200, "queued 12  scheduled 12  retrying 12  running 12  waiting 12  failed 12"),
+        (50, "running 12  failures 12"),
+        (78, "queued 12  retrying 12  running 12  failures 12"),
+        (200, "queued 12  scheduled 12  retrying 12  running 12  waiting 12  failures 12"),
     ):
-        stats = DashboardStats(jobs, [], WorkerStats(), open_failures=jobs)
-        drawn = lines(stats, NOW, width=width, waiting=9)
+        drawn = lines(
+            DashboardStats(jobs, WorkerStats(), open_failures={"failed": 12}),
+            NOW,
+            width=width,
+            waiting=9,
+        )
         first = drawn.plain.partition("\n")[0]
-        assert first.startswith(f" 9 waiting for you   {shown}"), first
+        assert first.startswith(f" 9 questions for you   {shown}"), first
         assert len(first) <= width
 
 
@@ -154,7 +158,7 @@ def test_leader_is_late_when_its_heartbeat_is(health: str, late: bool) -> None:
     )
     crew = dashboard_stats.worker_stats([(leader, health)])
     assert crew.leader_late is late
-    drawn = lines(DashboardStats({}, [], crew), NOW, width=120)
+    drawn = lines(DashboardStats({}, crew), NOW, width=120)
     reversed_ = [
         drawn.plain[span.start : span.end] for span in drawn.spans if "reverse" in str(span.style)
     ]
@@ -170,5 +174,5 @@ def test_problems_come_first() -> None:
         " your clock is 4 s behind   no workers; to start one: draftsman up"
     )
     assert _second(WorkerStats(), stale=30).startswith(" as of 30 s ago ")
-    starting = lines(DashboardStats({}, [], WorkerStats()), NOW, width=120, supervised=True)
+    starting = lines(DashboardStats({}, WorkerStats()), NOW, width=120, supervised=True)
     assert "no workers; its worker is starting" in starting.plain

@@ -56,20 +56,15 @@ async def budgets(app: App) -> None:
     show_default=True,
     help="Group costs by this.",
 )
-@click.option(
-    "--since",
-    type=params.SINCE,
-    default="7d",
-    show_default=True,
-    help="The last days, today included.",
-)
-async def costs(app: App, *, by: str, since: float) -> None:
+@params.period_options("", "The last days, today included.", default="7d", show_default=True)
+async def costs(app: App, *, by: str, since: float, until: float | None) -> None:
     """Show tokens and costs by repository, person or day.
 
     Costs cover all runs. Days are those of [budgets] timezone.
     """
+    params.check_period(since, until)
     async with app.runtime(read_only=True) as rt:
-        found = await rt.budgets.costs(by, since)
+        found = await rt.budgets.costs(by, since, until or 0)
     rows = cost_rows(CostGroup(by), found, datetime.now(UTC))
     if rows and not app.json:
         rows.append(CostRow(CostGroup(by), _total(found), 1, rows[0].at))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -297,6 +298,32 @@ def jobs_argument(*, required: bool = False) -> Option:
         type=_JOBS,
         callback=lambda _, __, groups: tuple(job for group in groups for job in group),
     )
+
+
+def period_options(rows: str, since: str = "", **more: Any) -> Option:
+    """Return the options `--since` and `--until` for the time of rows.
+
+    `since` is the help of the first, if it is not the usual one.
+    """
+    usual = f"{rows} since then: 2h, 2026-11-30, yesterday 9:00."
+    return together(
+        click.option("--since", type=SINCE, help=since or usual, **more),
+        click.option("--until", type=SINCE, help="Until then, in the same forms as --since."),
+    )
+
+
+def check_period(since: float | None, until: float | None) -> None:
+    """Raise UsageError for a period that ends before it begins."""
+    if since and until and until >= since:
+        raise UsageError("--until has to be later than --since; exchange them")
+
+
+def period(since: float | None, until: float | None) -> tuple[datetime | None, datetime | None]:
+    """Return the times of a period, given in seconds before now; raises UsageError."""
+    check_period(since, until)
+    now = datetime.now(UTC)
+    first, last = (now - timedelta(seconds=age) if age else None for age in (since, until))
+    return first, last
 
 
 def limit_option(rows: str, default: int = 50, most: int = 1000) -> Option:

@@ -9,7 +9,7 @@ from draftsman.people.policy import Verb
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.home.modal_views import OwnJobs
 from draftsman_bots.slack.payloads.payloads import OpenedTab
-from draftsman_bots.slack.people.access import authorize, may_answer, require_person
+from draftsman_bots.slack.people.access import authorize, require_person
 from draftsman_bots.slack.requests import suggested_prompts
 
 if TYPE_CHECKING:
@@ -58,16 +58,17 @@ async def _publish(ctx: BotContext, user: SlackUser, actor: Actor | None) -> Non
         require_person(ctx, user, actor)
         questions = await _open_questions(ctx, actor)
         own_jobs = await _own_jobs(ctx, actor)
-        view = modal_views.home(questions, own_jobs, ctx.settings.command)
+        counts = await ctx.rt.seen_by(actor).questions.counts(actor)
+        view = modal_views.home(questions, counts.for_you, own_jobs, ctx.settings.command)
     except NotPermitted as error:
         view = modal_views.home_denied(str(error))
     await ctx.client.views_publish(user_id=user.id, view=view)
 
 
 async def _open_questions(ctx: BotContext, actor: Actor) -> list[OpenQuestion]:
-    """Return the open questions that this person may answer."""
+    """Return the open questions that wait for this person."""
     questions = await ctx.rt.seen_by(actor).questions.open(limit=MAX_SCANNED, fold_for=actor)
-    return [question for question in questions if await may_answer(ctx, actor, question)]
+    return [question for question in questions if question.for_viewer]
 
 
 async def _own_jobs(ctx: BotContext, actor: Actor) -> OwnJobs:

@@ -10,6 +10,7 @@ from slack_sdk.errors import SlackApiError
 
 from draftsman.actions import jobs, questions
 from draftsman.deliveries.documents.builder import RETRYABLE
+from draftsman.formats.amounts import count_text
 from draftsman.formats.truncation import utf16_length
 from draftsman.ids import question_name
 from draftsman.jobs.job import TERMINAL
@@ -160,17 +161,17 @@ class OwnJobs:
     is_partial: bool = False
 
 
-def home(waiting: Sequence[OpenQuestion], own_jobs: OwnJobs, command: str) -> View:
-    """Return the App Home: the person's open questions, then their jobs."""
-    blocks = [_head(), section("*Waiting for you*")]
+def home(waiting: Sequence[OpenQuestion], count: int, own_jobs: OwnJobs, command: str) -> View:
+    """Return the App Home: the first of `count` questions for the person, then their jobs."""
+    blocks = [_head(), section(f"*Questions for you{f': {count_text(count)}' if count else ''}*")]
     if not waiting:
-        blocks.append(section("Nothing is waiting for you."))
+        blocks.append(section("No question waits for you."))
     for question in waiting[:HOME_QUESTIONS]:
         heading = f"*{question.name}* {bold(question.title, 120)}"
         blocks.append(section(f"{heading}\n{escape_truncated(question.text, 1000)}"))
         blocks.extend(controls(question))
-    if len(waiting) > HOME_QUESTIONS:
-        blocks.append(context(f"and {len(waiting) - HOME_QUESTIONS} more"))
+    if count > HOME_QUESTIONS:
+        blocks.append(context(f"Showing the first {HOME_QUESTIONS}."))
     blocks.append(section("*Your jobs*"))
     blocks.extend(_job(job, own_jobs.allowed) for job in own_jobs.jobs[:HOME_JOBS])
     if len(own_jobs.jobs) > HOME_JOBS:

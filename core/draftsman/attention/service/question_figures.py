@@ -54,8 +54,8 @@ class QuestionFigures:
         except DraftsmanError:  # a view is never worth the failure of the command that shows it
             return 0
 
-    async def read(self, since: float) -> list[AttentionFigures]:
-        """Return figures of the questions of the last `since` seconds: all, then by group.
+    async def read(self, since: float, until: float = 0) -> list[AttentionFigures]:
+        """Return figures of the questions asked `since` to `until` seconds ago: all, then by group.
 
         Operators and the owner of the database read those of all people, others their own. Raises
         UsageError.
@@ -63,8 +63,8 @@ class QuestionFigures:
         if not math.isfinite(since) or not 0 < since <= MAX_SECONDS:
             raise UsageError("since must be more than 0 and at most 366 days")
         async with self._db.connection() as conn:
-            figures = await store.figures(conn, since, MAX_QUESTIONS)
-            interruptions = await store.interruptions(conn, since, MAX_QUESTIONS)
+            figures = await store.figures(conn, since, MAX_QUESTIONS, until)
+            interruptions = await store.interruptions(conn, since, MAX_QUESTIONS, until)
         return with_quiet_pings(figures, interruptions, self._policy, self._quiet)
 
     async def metrics(self) -> str:

@@ -19,6 +19,7 @@ from draftsman.deliveries.store import deliveries as store
 from draftsman.deliveries.store import delivery_claims, rate_limits
 from draftsman.deliveries.target import Target, Targets, configured_targets, parse
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
+from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.jobs.runs.store import checkpoints, jobs
@@ -35,8 +36,6 @@ PAYLOAD_LIMIT: Final = 100_000
 """Maximum size of a payload, in bytes of JSON."""
 MAX_DEAD: Final = 1000
 """Maximum number of dead letters in one call; a further call handles the rest."""
-COUNT_LIMIT: Final = 10_000
-"""Maximum count of dead letters."""
 LATE: Final = 300.0
 """Seconds after which a due delivery counts as not sent by any process."""
 

@@ -63,6 +63,8 @@ SELECT j.number, j.status, j.type, j.agent, coalesce(j.ticket_title, j.type) AS 
                                    lower(concat_ws('/', j.repo_host, j.repo_owner, j.repo_name))))
        AND (%(since)s::float8 IS NULL
             OR j.finished_at >= draftsman.now() - make_interval(secs => %(since)s)) IS TRUE
+       AND (%(until)s::float8 IS NULL
+            OR j.finished_at < draftsman.now() - make_interval(secs => %(until)s)) IS TRUE
            AS matches,
        (SELECT n.number FROM draftsman.job_requests n
          WHERE n.type = j.type AND n.retry_of = j.number

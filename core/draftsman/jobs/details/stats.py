@@ -26,7 +26,7 @@ class ActivityBucket:
 class Stats:
     """Counts of jobs, questions and workers; `answer_seconds` is the median of the last day.
 
-    `capped` lists the final statuses that were counted only up to 10,000.
+    Each count ends at 10,000; `capped` lists the statuses that have as many jobs, or more.
     """
 
     jobs: dict[str, int]

@@ -246,10 +246,12 @@ async def details(conn: Connection, job: int, lease: float) -> DetailsRecord | N
     )
 
 
-async def counts(conn: Connection, most: int) -> dict[str, int]:
-    """Return the number of jobs by status, counting final statuses only up to `most`."""
-    params = {"most": most, "terminal": [str(status) for status in TERMINAL]}
-    return {row[0]: row[1] for row in await rows(conn, _Q["counts"], params)}
+async def counts(conn: Connection, filters: dict[str, Any], most: int) -> dict[str, int]:
+    """Return the number of jobs by status, at most `most` of each.
+
+    The filters are those of `page`, without `limit`.
+    """
+    return {row[0]: row[1] for row in await rows(conn, _Q["counts"], filters | {"most": most})}
 
 
 async def failure_counts(conn: Connection, most: int) -> dict[str, int]:
@@ -257,10 +259,9 @@ async def failure_counts(conn: Connection, most: int) -> dict[str, int]:
     return dict(await rows(conn, _Q["failure_counts"], {"most": most}))
 
 
-async def open_counts(conn: Connection) -> tuple[int, int, datetime | None, int]:
-    """Return the open questions, those that expire within an hour, the next expiry, and pauses."""
-    record = (await rows(conn, _Q["open_counts"]))[0]
-    return record[0], record[1], record[2], record[3]
+async def pauses(conn: Connection) -> int:
+    """Return the number of paused queues and types."""
+    return int(await scalar(conn, _Q["pauses"]))
 
 
 async def answer_times(conn: Connection) -> tuple[int, float | None]:

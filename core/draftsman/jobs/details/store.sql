@@ -29,6 +29,24 @@ SELECT number FROM draftsman.job_requests
  ORDER BY id
  LIMIT 2
 
+-- The filters of jobs that are about their requests.
+-- part: requested
+                 (%(agent)s::text IS NULL OR agent = %(agent)s)
+                 AND (%(repo)s::text IS NULL
+                      OR lower(%(repo)s) IN (lower(repo_name), lower(concat_ws('/', repo_owner, repo_name)),
+                          lower(concat_ws('/', repo_host, repo_owner, repo_name))))
+                 AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
+                 AND (%(type)s::text IS NULL OR type = %(type)s)
+                 AND (%(source)s::text IS NULL OR job_requests.source::text = %(source)s)
+                 AND (%(tags)s::text[] IS NULL OR (tags <> '{}' AND NOT EXISTS (
+                      SELECT FROM unnest(%(tags)s::text[]) AS f (tag)
+                       WHERE NOT EXISTS (
+                             SELECT FROM unnest(tags) AS t (tag)
+                              WHERE t.tag = f.tag OR starts_with(t.tag, f.tag || '=')))))
+                 AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+                 AND (%(until)s::timestamptz IS NULL OR created_at < %(until)s) AND
+-- visible job: number
+
 -- Jobs by number, newest first, between two numbers. The status index gives each status in this
 -- order, so that a page does not cost more with the history; the caller's `lowest` bounds rejected
 -- rows. The bounds are written twice: as row comparisons they limit the scan, as plain comparisons
@@ -68,20 +86,8 @@ SELECT p.*
               SELECT id, type, mode, source::text, agent, repo_host, repo_owner, repo_name,
                      coalesce(ticket_title, type) AS title, invoker_id, tags, created_at, template, template_version
                 FROM draftsman.job_requests
-               WHERE number = s.number AND (%(agent)s::text IS NULL OR agent = %(agent)s)
-                 AND (%(repo)s::text IS NULL
-                      OR lower(%(repo)s) IN (lower(repo_name), lower(concat_ws('/', repo_owner, repo_name)),
-                          lower(concat_ws('/', repo_host, repo_owner, repo_name))))
-                 AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
-                 AND (%(type)s::text IS NULL OR type = %(type)s)
-                 AND (%(source)s::text IS NULL OR job_requests.source::text = %(source)s)
-                 AND (%(tags)s::text[] IS NULL OR (tags <> '{}' AND NOT EXISTS (
-                      SELECT FROM unnest(%(tags)s::text[]) AS f (tag)
-                       WHERE NOT EXISTS (
-                             SELECT FROM unnest(tags) AS t (tag)
-                              WHERE t.tag = f.tag OR starts_with(t.tag, f.tag || '=')))))
-                 AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s) AND
--- visible job: number
+               WHERE number = s.number AND
+-- include: requested
                LIMIT 1) r
          LEFT JOIN draftsman.job_pauses o ON o.job = s.number AND s.finished_at IS NULL
          LEFT JOIN LATERAL (
@@ -541,19 +547,25 @@ SELECT
            OR EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = j.number) AS has_pull_request
 -- include: of_facts
 
--- Exact counts of active jobs; of each final status, jobs are counted up to a limit.
+-- Jobs by status from `lowest` to below `before`, at most `most` of each; the request of a job is read
+-- only if a filter is about it.
 -- name: counts
 SELECT w.status::text, c.count
-  FROM unnest(enum_range(NULL::draftsman.job_status)) AS w (status)
+  FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
  CROSS JOIN LATERAL (
        SELECT count(*) AS count
-         FROM (SELECT FROM draftsman.job_states
-                WHERE (status, number) >= (w.status, 0)
-                  AND (status, number) < (w.status, 9223372036854775807) AND
--- visible job: number
-                ORDER BY status, number
-                LIMIT CASE WHEN w.status = ANY (%(terminal)s::draftsman.job_status[])
-                      THEN %(most)s::bigint END) j) c
+         FROM (SELECT FROM draftsman.job_states s
+                WHERE (s.status, s.number) >= (w.status, %(lowest)s::bigint)
+                  AND (s.status, s.number) < (w.status, %(before)s::bigint)
+                  AND (%(queue)s::text IS NULL OR s.queue = %(queue)s)
+                  AND CASE WHEN %(requested)s::boolean THEN EXISTS (
+                      SELECT FROM draftsman.job_requests WHERE number = s.number AND
+-- include: requested
+                      ) ELSE
+-- visible job: s.number
+                      END
+                ORDER BY s.status, s.number
+                LIMIT %(most)s) j) c
  WHERE c.count > 0
 
 -- Open failures by status, up to a limit in all.
@@ -564,13 +576,8 @@ SELECT status::text, count(*)
          LIMIT %(most)s) f
  GROUP BY status
 
--- Open questions, and current pauses of queues and types.
--- name: open_counts
-SELECT count(*) AS open,
-       count(*) FILTER (WHERE expires_at < draftsman.now() + interval '1 hour') AS soon,
-       min(expires_at) AS next, (SELECT count(*) FROM draftsman.queue_pauses) AS pauses
-  FROM draftsman.job_questions WHERE status = 'open' AND
--- visible job: job
+-- name: pauses
+SELECT count(*) FROM draftsman.queue_pauses
 
 -- Answers of the last day, at most 10,000: their number, and median seconds from the question.
 -- name: answer_times

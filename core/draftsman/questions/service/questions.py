@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
+from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.ids import unknown_question
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.store import jobs
@@ -24,10 +25,11 @@ from draftsman.questions.question import (
     OnChanges,
     OpenQuestion,
     Question,
+    QuestionCounts,
     QuestionStatus,
     Resolution,
 )
-from draftsman.questions.rights import check_response, may_respond
+from draftsman.questions.rights import check_response, may_respond, waits_for
 from draftsman.questions.service import approval_tokens
 from draftsman.questions.store import questions
 from draftsman.questions.store import questions as store
@@ -67,14 +69,34 @@ class Questions:
     ) -> Sequence[OpenQuestion]:
         """Return open questions of a job, or after a cursor, soonest expiry first.
 
-        With `fold_for`, of identical questions only the first; for a person who may answer only
-        their own questions, also the first of these.
+        With `fold_for`, of identical questions only the first, marked if they wait for that person;
+        for a person who may answer only their own questions, also the first of these.
         """
         if job is not None:
             return await self.open_of([job])
         async with self._db.connection() as conn:
             viewer = None if fold_for is None else self._policy.answers_only_own(fold_for)
-            return await store.open_questions(conn, limit, after, viewer)
+            questions = await store.open_questions(conn, limit, after, viewer)
+        return questions if fold_for is None else self.marked(questions, fold_for)
+
+    def marked(self, questions: Sequence[OpenQuestion], viewer: Actor) -> list[OpenQuestion]:
+        """Return open questions, marked if they wait for the viewer."""
+        viewer = self._policy.resolve(viewer)
+        return [
+            replace(question, for_viewer=waits_for(self._policy, viewer, question))
+            for question in questions
+        ]
+
+    async def counts(self, viewer: Actor) -> QuestionCounts:
+        """Return the number of open questions that `open` folds for a person."""
+        viewer = self._policy.resolve(viewer)
+        async with self._db.connection() as conn:
+            only_own = self._policy.answers_only_own(viewer)
+            groups = await store.counts(conn, only_own, COUNT_LIMIT)
+        return QuestionCounts(
+            open=sum(group.count for group in groups),
+            for_you=sum(group.count for group in groups if waits_for(self._policy, viewer, group)),
+        )
 
     open_of = on_connection(store.open_of)
 

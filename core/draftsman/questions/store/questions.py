@@ -26,9 +26,11 @@ from draftsman.jobs.runs.run import LeaderTerm, Lease
 from draftsman.people.actor import Actor
 from draftsman.questions.answer import Answer, LockedQuestion
 from draftsman.questions.question import (
+    BUDGET_KEY,
     IdenticalQuestion,
     OpenQuestion,
     Question,
+    QuestionGroup,
     QuestionStatus,
     Resolution,
 )
@@ -152,6 +154,12 @@ async def open_questions(
         "viewer": viewer or "",
     }
     return await fetch_all(conn, _Q["open"], params, OpenQuestion)
+
+
+async def counts(conn: Connection, viewer: str, most: int) -> list[QuestionGroup]:
+    """Return the number of open questions by who may answer; `viewer` as in `open_questions`."""
+    params = {"folded": True, "viewer": viewer, "most": most, "budget_key": BUDGET_KEY}
+    return await fetch_all(conn, _Q["counts"], params, QuestionGroup)
 
 
 async def open_of(conn: Connection, jobs: Sequence[int]) -> list[OpenQuestion]:

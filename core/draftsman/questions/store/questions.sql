@@ -194,6 +194,37 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
 -- include: identical
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
+-- The open questions that `open` returns folded, by who may respond and holds them, at most `most`.
+-- name: counts
+SELECT s.kind, s.key, s.approvers, s.requester, s.decided_by, s.holders, count(*) AS count,
+       count(*) FILTER (WHERE s.expires_at < draftsman.now() + interval '1 hour') AS expiring_soon,
+       min(s.expires_at) AS next_expiry
+  FROM (SELECT q.kind, CASE WHEN q.key = %(budget_key)s THEN q.key ELSE '' END AS key, q.approvers,
+               q.expires_at, j.invoker_id AS requester, p.decided_by,
+               array_remove(ARRAY[k.acknowledged_by, g.delegated_to], NULL) AS holders
+          FROM (SELECT * FROM draftsman.job_questions q
+                 WHERE q.status = 'open' AND
+-- visible job: q.job
+-- include: shown
+                 ORDER BY q.expires_at, q.job, q.ordinal
+                 LIMIT %(most)s) q
+         CROSS JOIN LATERAL (
+               SELECT invoker_id FROM draftsman.job_requests WHERE number = q.job LIMIT 1) j
+          LEFT JOIN LATERAL (
+               SELECT voter AS decided_by FROM draftsman.pending_decisions
+                WHERE job = q.job AND question = q.ordinal
+                ORDER BY applies_at
+                LIMIT 1) p ON true
+          LEFT JOIN LATERAL (
+               SELECT person AS acknowledged_by FROM draftsman.question_acknowledgments
+                WHERE job = q.job AND question = q.ordinal AND expires_at > draftsman.now()
+                LIMIT 1) k ON true
+          LEFT JOIN LATERAL (
+               SELECT person AS delegated_to FROM draftsman.question_delegations
+                WHERE job = q.job AND question = q.ordinal AND expires_at > draftsman.now()
+                LIMIT 1) g ON true) s
+ GROUP BY s.kind, s.key, s.approvers, s.requester, s.decided_by, s.holders
+
 -- The open questions of some jobs.
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
+from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.ids import actor_name, job_name, pause_name, unknown_job
 from draftsman.jobs.fits import MOVABLE, PRIORITIZED
 from draftsman.jobs.job import Status
@@ -36,8 +37,6 @@ from draftsman.worker.registry.registered_worker import ServingWorker, missing_w
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.request_checks import RequestChecks
 
-COUNT_LIMIT: Final = 10_000
-"""Waiting jobs of a queue that are counted."""
 BATCH: Final = 5_000
 """Jobs that a transaction holds or releases."""
 REASON_LIMIT: Final = 2000

@@ -38,7 +38,7 @@ async def test_home_shows_open_questions_and_submits_answers(bench: SlackBotHarn
     assert gate.name not in shown(home)
     await bench.slack.press_in_view(BEN, home["id"], "blue")
     assert await bench.answer(question) == ("blue", ("ben",))
-    assert "Nothing is waiting for you." in shown(await _drawn(bench, BEN))
+    assert "No question waits for you." in shown(await _drawn(bench, BEN))
 
 
 async def test_home_of_an_unlinked_user_explains_how_to_link(bench: SlackBotHarness) -> None:
@@ -51,7 +51,7 @@ async def test_home_of_an_unlinked_user_explains_how_to_link(bench: SlackBotHarn
 async def test_home_without_jobs_explains_how_to_submit(bench: SlackBotHarness) -> None:
     await bench.make.queued()
     text = shown(await _home(bench, ANNA))
-    assert "Nothing is waiting for you." in text
+    assert "No question waits for you." in text
     assert "No jobs yet. Start one with `/draftsman fix TEXT`" in text
 
 

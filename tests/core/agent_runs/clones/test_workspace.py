@@ -24,6 +24,7 @@ from draftsman.errors import Failure
 from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.settings.quotas import QuotaSettings
 from tests.attacks.catalog import attack
+from tests.support.cases import cases
 
 DEADLINE = 20.0
 CREATED = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
@@ -306,7 +307,7 @@ async def test_a_short_id_of_several_commits_is_refused(data: Path, source: Path
         await prepare(data, source, base=short)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("base", "code", "message"),
     [
         (

@@ -32,8 +32,14 @@ from tests.core.database.embedded.embedded_support import (
     wait_until,
 )
 from tests.support.server import open_folder
+from tests.support.slow import slow_except
 
 AS_ROOT = os.geteuid() == 0
+BROKEN = [
+    ("max_connections = 'many'", r"postgresql.auto.conf.* contains errors"),
+    ("archive_mode = on\nwal_level = minimal", "WAL archival cannot be enabled"),
+]
+"""Settings with which the server does not start, and the reason."""
 
 
 @pytest.fixture(scope="module")
@@ -311,13 +317,7 @@ def test_data_of_another_major_version_is_refused_with_the_upgrade_steps(
         newer.ensure()
 
 
-@pytest.mark.parametrize(
-    ("broken", "reason"),
-    [
-        ("max_connections = 'many'", r"postgresql.auto.conf.* contains errors"),
-        ("archive_mode = on\nwal_level = minimal", "WAL archival cannot be enabled"),
-    ],
-)
+@pytest.mark.parametrize(("broken", "reason"), slow_except(BROKEN[:1], BROKEN))
 def test_a_server_that_does_not_start_is_reported_with_the_reason(
     server: EmbeddedServer, broken: str, reason: str
 ) -> None:

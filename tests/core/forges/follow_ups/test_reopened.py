@@ -17,9 +17,10 @@ from draftsman_bots.forges.receiver import ForgeReceiver
 from draftsman_testing.factories import Factory
 from tests.core.forges.api_contract import BRANCH, forge_harness
 from tests.core.worker.workers import event_kinds
+from tests.support.slow import slow_except
 
 
-@pytest.mark.parametrize("kind", ["github", "gitlab", "gitea"])
+@pytest.mark.parametrize("kind", slow_except(["github"], ["github", "gitlab", "gitea"]))
 async def test_a_reopened_pull_request_is_followed_up_again(
     kind: str,
     tmp_path: Path,

@@ -130,7 +130,7 @@ async def test_figures_of_people_are_printed(cli: Cli, make: Factory, as_: As, r
     assert (person["value"], person["answers"], person["pings"]) == ("ben", 1, 0)
     assert 0 <= person["seen_p50"] < person["answer_p50"], "seen in the list, before the answer"
     assert person["seen_p95"] == person["seen_p50"], "of a single question"
-    (await cli("stats", "--since", "1h")).refused(2, "--since requires --people")
+    (await cli("stats", "--since", "1h")).refused(2, "--since and --until require --people")
 
 
 async def test_a_question_is_acknowledged_and_snoozed(cli: Cli, make: Factory, as_: As) -> None:

@@ -104,7 +104,7 @@ async def test_failures_are_dismissed_and_leave_the_counts(
         await make.dead()
     async with open_dashboard(rt, owner) as seen:
         await seen.rows("D-2", "D-1")
-        await seen.see("dead letter 2")
+        await seen.see("failures 2")
         await _mark(seen, 2)
         await seen.press("X")
         await seen.see("Dismiss 2 jobs?", "D-2, D-1: 2 dead letter.")

@@ -33,10 +33,10 @@ def test_jobs_that_need_a_person_are_first() -> None:
 
 
 def test_the_preview_of_a_group_has_its_counts_and_rows() -> None:
-    head = GroupHead("failed", tuple(ROWS["jobs"][:3]), folded=True)
+    head = GroupHead("failures", tuple(ROWS["jobs"][:3]), folded=True)
     (item,) = group_items(head, JobsResource(), NOW, 60)
     lines = ["".join(cell.text for cell in row) for row in item.rows]
-    assert lines[0] == "failed  3 rows"
+    assert lines[0] == "failures  3 rows"
     assert "1 running" in lines[1]
     assert len(lines) == 6
     assert lines[3].startswith("D-143")
@@ -83,7 +83,7 @@ async def test_jobs_that_need_attention_are_first_until_they_are_sorted(
     order = [f"D-{number}" for number in (4, 3, 5, 9, 6, 8, 2, 7, 1)]
     async with open_dashboard(rt, owner, size=(100, 24)) as seen:
         await seen.rows(*order)
-        await seen.see("── needs a person · 2 ──", "── finished · 2 ──")
+        await seen.see("── needs a person · 2 ──", "── closed · 2 ──")
         assert seen.cursor_key == "D-4"
         await seen.press("down", "down")
         assert seen.cursor_key == "D-5"
@@ -105,4 +105,5 @@ async def test_jobs_that_need_attention_are_first_until_they_are_sorted(
 
 def test_each_status_has_a_group() -> None:
     (row,) = ROWS["jobs"][:1]
-    assert {attention(replace(row, status=status)) for status in Status} == set(LABELS)
+    groups = {attention(replace(row, status=status, failure_open=True)) for status in Status}
+    assert groups == set(LABELS)

@@ -24,7 +24,7 @@ async def test_questions_for_the_user_come_first(
     other = await make.asked(dave)
     carol = people.on(Source.TUI, "carol")
     async with open_dashboard(rt, carol, view="inbox", size=(160, 30)) as seen:
-        await seen.rows(f"{first.name}/1", f"{gate.name}/1", f"{other.name}/1")
+        await seen.rows(f"{gate.name}/1", f"{first.name}/1", f"{other.name}/1")
     async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.command("sort question")
         await seen.rows(f"{first.name}/1", f"{gate.name}/1", f"{other.name}/1")

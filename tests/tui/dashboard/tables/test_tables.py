@@ -114,7 +114,7 @@ async def test_more_rows_are_loaded_at_the_end(make: Factory, rt: Runtime, owner
     async with open_dashboard(rt, owner) as seen:
         seen.app.main._change(limit=2)
         await seen.rows("D-5", "D-4")
-        await seen.see("jobs · 2+")
+        await seen.see("jobs · 5")
         await seen.press("end", "down")
         await seen.rows("D-5", "D-4", "D-3", "D-2", "D-1")
         assert seen.cursor_key == "D-4"

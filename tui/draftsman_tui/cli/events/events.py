@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -109,6 +109,9 @@ KINDS = ", ".join(sorted(EVENTS))
 ALL = 1_000_000
 """Above the number of events of a job, which its quota limits."""
 Cursor = tuple[int, int, int]
+Period = tuple[datetime | None, datetime | None]
+CLOCK_DIFFERENCE: Final = timedelta(hours=1)
+"""By how much events may not be in the order of their times."""
 
 
 KINDS_PARAM: Final = params.Parsed(
@@ -144,9 +147,7 @@ def _cursor(text: str) -> Cursor:
 @click.option("--details", is_flag=True, help="Show the kind, the actor and all values of each.")
 @click.option("-f", "--follow", is_flag=True, help="Stream new events; with a job, until it ends.")
 @click.option("--kind", type=KINDS_PARAM, multiple=True, help="Filter by kind, e.g. job_failed.")
-@click.option(
-    "--since", type=params.SINCE, help="Events since then: 2h, 2026-11-30, yesterday 9:00."
-)
+@params.period_options("Events")
 @click.option(
     "--after", type=params.Parsed("cursor", _cursor), help="Only events after this cursor."
 )
@@ -164,6 +165,7 @@ async def events(
     follow: bool,
     kind: tuple[tuple[str, ...], ...],
     since: float | None,
+    until: float | None,
     after: Cursor | None,
     limit: int | None,
 ) -> None:
@@ -177,7 +179,7 @@ async def events(
     job = job or of_job
     kinds = frozenset(name for names in kind for name in names)
     newest = limit if limit is not None and after is None and not follow else None
-    oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
+    oldest, _ = period = _period(since, until, follow=follow)
     async with app.runtime(read_only=True) as rt:
         await _check_kinds(app, rt, kinds, follow=follow)
         count = 0
@@ -194,18 +196,20 @@ async def events(
             await print_missing_months(app, rt, number, (0, 0, 0))
             stream = _job_events(rt, number, after[2] if after else 0, follow)
         if newest is not None:
-            stream = _newest(rt, None if job is None else number, newest, kinds, oldest)
+            stream = _newest(rt, None if job is None else number, newest, kinds, period)
         async with aclosing(stream):
             with app.out.paged(unless=follow):
                 async for event in stream:
-                    if not _matches(event, kinds, oldest):
+                    if _is_over(event, period):
+                        break
+                    if not _matches(event, kinds, period):
                         continue
                     count += 1
                     _print(app, rt, event, names_job=job is None, details=details)
                     if count == limit:
                         break
         if not count:
-            app.out.info(_no_events(narrowed=bool(kinds or since), after=after))
+            app.out.info(_no_events(narrowed=bool(kinds or since or until), after=after))
 
 
 def _print(app: App, rt: Runtime, event: Event, *, names_job: bool, details: bool) -> None:
@@ -217,8 +221,24 @@ def _print(app: App, rt: Runtime, event: Event, *, names_job: bool, details: boo
         app.out.print(*event_details(event))
 
 
-def _matches(event: Event, kinds: frozenset[str], oldest: datetime | None) -> bool:
-    return (not kinds or event.kind in kinds) and (oldest is None or event.created_at >= oldest)
+def _period(since: float | None, until: float | None, *, follow: bool) -> Period:
+    if follow and until:
+        raise UsageError("--follow has no end, so it cannot be combined with --until")
+    return params.period(since, until)
+
+
+def _is_over(event: Event, period: Period) -> bool:
+    """Return whether all later events are after the period."""
+    return period[1] is not None and event.created_at > period[1] + CLOCK_DIFFERENCE
+
+
+def _matches(event: Event, kinds: frozenset[str], period: Period) -> bool:
+    oldest, latest = period
+    return (
+        (not kinds or event.kind in kinds)
+        and (oldest is None or event.created_at >= oldest)
+        and (latest is None or event.created_at < latest)
+    )
 
 
 async def _check_kinds(app: App, rt: Runtime, kinds: frozenset[str], *, follow: bool) -> None:
@@ -241,31 +261,32 @@ def _no_events(*, narrowed: bool, after: Cursor | None) -> str:
 
 
 async def _newest(
-    rt: Runtime, number: int | None, limit: int, kinds: frozenset[str], oldest: datetime | None
+    rt: Runtime, number: int | None, limit: int, kinds: frozenset[str], period: Period
 ) -> AsyncGenerator[Event, None]:
     """Yield the newest events that match, the oldest of them first."""
     if number is None and kinds and COMMON_KINDS.isdisjoint(kinds):
         events = _all_events(rt, None, False, kinds)
-        matching = [event async for event in events if _matches(event, kinds, oldest)]
+        matching = [event async for event in events if _matches(event, kinds, period)]
         newest = matching[-limit:]
     else:
-        newest = (await _backwards(rt, number, limit, kinds, oldest))[::-1]
+        newest = (await _backwards(rt, number, limit, kinds, period))[::-1]
     for event in newest:
         yield event
 
 
 async def _backwards(
-    rt: Runtime, number: int | None, limit: int, kinds: frozenset[str], oldest: datetime | None
+    rt: Runtime, number: int | None, limit: int, kinds: frozenset[str], period: Period
 ) -> list[Event]:
     """Return the newest events that match, the newest first."""
     if number is not None:
         of_job = await rt.read_model.latest_job_events(number, limit=ALL)
-        return [event for event in reversed(of_job) if _matches(event, kinds, oldest)][:limit]
+        return [event for event in reversed(of_job) if _matches(event, kinds, period)][:limit]
     matching: list[Event] = []
+    oldest = period[0]
     before: Cursor | None = None
     while len(matching) < limit:
         read = await rt.read_model.latest_events(before, PAGE)
-        matching += [event for event in read if _matches(event, kinds, oldest)]
+        matching += [event for event in read if _matches(event, kinds, period)]
         if len(read) < PAGE or (oldest and read[-1].created_at < oldest):
             break
         before = read[-1].cursor

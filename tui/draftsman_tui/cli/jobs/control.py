@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -122,16 +121,16 @@ PAGE: Final = 1000
 
 
 async def _matching(
-    rt: Runtime, *, mine: bool, since: float | None, **filters: Any
+    rt: Runtime, *, mine: bool, since: float | None, until: float | None, **filters: Any
 ) -> list[JobSummary]:
     """Return all jobs that match, oldest first."""
-    oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
+    oldest, newest = params.period(since, until)
     invoker = (await rt.actor()).voter if mine else None
     jobs: list[JobSummary] = []
     before: int | None = None
     while True:
         page = await rt.read_model.page(
-            since=oldest, invoker=invoker, before=before, limit=PAGE, **filters
+            since=oldest, until=newest, invoker=invoker, before=before, limit=PAGE, **filters
         )
         jobs += page.jobs
         before = page.jobs[-1].number if len(page.jobs) == PAGE else page.scanned_to

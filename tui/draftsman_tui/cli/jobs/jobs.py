@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -17,6 +17,7 @@ from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
 from draftsman.entities.queues import hold_text, worker_text
 from draftsman.errors import Refused, RejectedField, UsageError
 from draftsman.formats import times
+from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name, question_name, unknown_question
 from draftsman.jobs.job import TERMINAL, WAITING, Status
@@ -32,7 +33,7 @@ from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
-    from draftsman.jobs.job_summary import JobSummary
+    from draftsman.jobs.job_summary import JobFilters, JobSummary
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
     from draftsman.worker.registry.registered_worker import ServingWorker
@@ -50,6 +51,7 @@ MAX_ERROR_LENGTH: Final = 120
         "draftsman jobs --status waiting",
         "draftsman jobs D-7 D-10..D-20",
         "draftsman jobs --failures --since 2h",
+        "draftsman jobs --since 2026-11-01 --until 'yesterday 9:00'",
         "draftsman jobs --queued --queue nightly",
         "draftsman jobs --mine --tag team=pay --tag nightly --sort -finished",
         "draftsman jobs --type report:weekly --key week-31",
@@ -83,9 +85,7 @@ MAX_ERROR_LENGTH: Final = 120
     multiple=True,
     help="Filter by tag: NAME, or NAME=VALUE; repeatable, a job has all of them.",
 )
-@click.option(
-    "--since", type=params.SINCE, help="Jobs created since then: 2h, 2026-11-30, yesterday 9:00."
-)
+@params.period_options("Jobs created")
 @params.limit_option("jobs", most=MAX_JOBS)
 @click.option("--before", type=params.JOB_OF, help="Jobs older than this job.")
 @click.option("--queued", is_flag=True, help="Jobs in the order in which workers claim them.")
@@ -95,6 +95,7 @@ async def jobs(
     queued: bool,
     status: tuple[tuple[str, ...], ...],
     since: float | None,
+    until: float | None,
     before: JobRef | None,
     mine: bool,
     **filters: Any,
@@ -107,7 +108,7 @@ async def jobs(
     """
     if queued:
         other_filters = {name: value for name, value in filters.items() if name != "queue"}
-        if jobs or status or since or before or mine or _has_filters(other_filters):
+        if jobs or status or since or until or before or mine or _has_filters(other_filters):
             raise UsageError("--queued can only be combined with --queue and --limit")
         await print_queued(app, filters["limit"], filters["queue"])
         return
@@ -118,7 +119,7 @@ async def jobs(
             "--status paused cannot be combined with other statuses: paused jobs have any of them"
         )
     statuses = [Status(name) for name in names if name != params.PAUSED] or None
-    oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
+    oldest, newest = params.period(since, until)
     async with app.runtime(read_only=True) as rt:
         cursor = before.number if before else None
         if before and cursor is None:
@@ -130,14 +131,10 @@ async def jobs(
             filters["limit"] = MAX_JOBS
         if filters["source"] is not None:
             await rt.read_model.check_source(filters["source"])
-        page = await rt.read_model.page(
-            statuses=statuses,
-            paused=paused,
-            since=oldest,
-            before=cursor,
-            invoker=invoker,
-            **filters,
-        )
+        counts: JobFilters = {**filters, "statuses": statuses, "since": oldest, "until": newest}  # type: ignore[typeddict-item]
+        counts |= {"paused": paused, "invoker": invoker}
+        page_filters: JobFilters = {**counts, "before": cursor}
+        page = await rt.read_model.page(**page_filters)
         now = datetime.now(UTC)
         page_jobs = await rt.read_model.with_figures(page.jobs)
         filters |= {"mine": mine, "sort": app.sort, "where": app.where}
@@ -147,14 +144,15 @@ async def jobs(
         elif shown:
             await _show(app, rt, shown)
             if len(page_jobs) == filters["limit"] and app.out.on_screen:
-                options = {"status": ",".join(names), "since": since, **filters}
+                options = {"status": ",".join(names), "since": since, "until": until, **filters}
                 older = _older(page_jobs[-1].number, options)
-                app.out.info(f"there may be more jobs; to list older jobs: {older}")
+                await _print_more(app, rt, counts, len(shown), older)
         elif page.scanned_to is None:
-            _print_no_jobs(app, names, narrowed=bool(since or before or _has_filters(filters)))
+            narrowed = bool(since or until or before or _has_filters(filters))
+            _print_no_jobs(app, names, narrowed=narrowed)
             await _print_unknown_type(app, rt, filters["type"])
         if page.scanned_to is not None:
-            options = {"status": ",".join(names), "since": since, **filters}
+            options = {"status": ",".join(names), "since": since, "until": until, **filters}
             older = _older(page.scanned_to, options)
             app.out.info(
                 f"searched back to {job_name(page.scanned_to)}; to search older jobs: {older}"
@@ -256,14 +254,23 @@ def _answer(question: Question) -> str:
     return f"{question.verb} {question.name}{left}"
 
 
+async def _print_more(app: App, rt: Runtime, filters: JobFilters, shown: int, older: str) -> None:
+    """Print how many jobs match, and the command that lists older ones, if there are more."""
+    counts = None if app.where else await rt.read_model.counts(**filters)
+    if counts is None:
+        app.out.info(f"there may be more jobs; to list older jobs: {older}")
+    elif (total := sum(counts.values())) > shown:
+        app.out.info(f"{shown:,} of {count_text(total)} jobs; to list older jobs: {older}")
+
+
 def _older(number: int, options: Mapping[str, Any]) -> str:
     """Return the command that lists jobs older than this job, with the same filters."""
     default = next(param.default for param in jobs.params if param.name == "limit")
     options_set = {name: value for name, value in options.items() if value}
     if options_set.get("limit") == default:
         del options_set["limit"]
-    if "since" in options_set:
-        options_set["since"] = format_duration(options_set["since"])
+    for name in {"since", "until"} & options_set.keys():
+        options_set[name] = format_duration(options_set[name])
     arguments = [word for name, value in options_set.items() for word in _words(name, value)]
     return shlex.join(["draftsman", "jobs", *arguments, "--before", job_name(number)])
 

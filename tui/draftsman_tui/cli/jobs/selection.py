@@ -34,11 +34,7 @@ def filter_options(verb: str, since: str) -> params.Option:
         click.option("--type", type=params.TEXT, help="With --status: filter by type."),
         click.option("--agent", type=params.AGENT, help="With --status: filter by agent."),
         click.option("--repo", type=params.REPO, help="With --status: filter by repository."),
-        click.option(
-            "--since",
-            type=params.SINCE,
-            help=f"With --status: {since}, e.g. 2h, or since 2026-11-30.",
-        ),
+        params.period_options("", f"With --status: {since}, e.g. 2h, or since 2026-11-30."),
         click.option("--dry-run", is_flag=True, help="List the matching jobs, and change nothing."),
     )
 
@@ -51,6 +47,7 @@ def filters_of(jobs: Sequence[JobRef], options: dict[str, Any], *, dry_run: bool
         raise UsageError(f"--{others[0]} requires --status, e.g. --status dead_letter")
     if bool(jobs) == bool(statuses):
         raise UsageError("specify either jobs or --status, e.g. --status dead_letter")
+    params.check_period(options["since"], options["until"])
     return options | {"statuses": statuses}
 
 

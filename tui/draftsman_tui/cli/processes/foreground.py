@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 
 from draftsman.errors import DraftsmanError, UsageError
-from draftsman.formats.amounts import counted
+from draftsman.formats.amounts import count_text, counted
+from draftsman.jobs.counts import number_of
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.processes import dashboard
 from draftsman_tui.cli.processes import dashboard as hangup
@@ -142,14 +143,13 @@ def print_above(text: str) -> None:
 
 
 def _counts(stats: Stats) -> str:
-    jobs = stats.jobs
-    waiting = jobs["waiting_for_input"] + jobs["waiting_for_approval"]
-    queued = jobs["queued"] + jobs["resumed"] + jobs["claimed"]
+    numbers = {word: number_of(word, stats.jobs) for word in ("running", "queued", "resumed")}
+    waiting = number_of("waiting", stats.jobs)
     counts = [
         counted(stats.workers, "worker"),
-        f"{jobs['running']} running",
-        f"{queued} queued",
-        f"{waiting} waiting: draftsman questions" if waiting else "no open questions",
+        *(f"{count_text(numbers[word])} {word}" for word in ("running", "queued")),
+        *[f"{count_text(numbers['resumed'])} resumed"] * bool(numbers["resumed"]),
+        f"{count_text(waiting)} waiting: draftsman questions" if waiting else "none waiting",
     ]
     return " · ".join(counts)
 

@@ -14,7 +14,7 @@ from draftsman.entities.figures import FIGURES, FigureRow, summary_text
 from draftsman.entities.throughput import THROUGHPUT
 from draftsman.errors import UsageError
 from draftsman.formats import times
-from draftsman.formats.amounts import counted
+from draftsman.formats.amounts import count_text, counted
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.details.throughput import Period, Throughput, ThroughputGroup
 from draftsman.jobs.job import Status
@@ -100,17 +100,15 @@ def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
     help="The period of the figures by queue, type and repository; default day.",
 )
 @click.option("--people", is_flag=True, help="Show how soon people see and answer questions.")
-@click.option(
-    "--since",
-    type=params.SINCE,
-    help="With --people: questions that were asked in this time; default 30d.",
-)
-async def stats(app: App, last: str | None, people: bool, since: float | None) -> None:
+@params.period_options("", "With --people: questions that were asked since then; default 30d.")
+async def stats(
+    app: App, last: str | None, people: bool, since: float | None, until: float | None
+) -> None:
     """Show counts of jobs and workers, throughput and waits.
 
     Covers jobs by status, open failures, open questions, worker slots, answers in the last 24
-    hours, and targets of deliveries that no running process sends to. Finished jobs are counted up
-    to 10,000 per status; more are shown as 10,000+.
+    hours, and targets of deliveries that no running process sends to. Each count ends at 10,000:
+    more are shown as 10,000+. Identical questions of several jobs count once.
 
     Below are the jobs that ended in the last hour, day and week, and those of a period by queue,
     type and repository, each with the most jobs first: how many failed, how long half and 95 % of
@@ -124,12 +122,14 @@ async def stats(app: App, last: str | None, people: bool, since: float | None) -
     if people:
         if last is not None:
             raise UsageError("--last cannot be combined with --people; use --since")
-        await _print_figures(app, MONTH if since is None else since)
+        params.check_period(since, until)
+        await _print_figures(app, MONTH if since is None else since, until or 0)
         return
-    if since is not None:
-        raise UsageError("--since requires --people")
+    if since is not None or until is not None:
+        raise UsageError("--since and --until require --people")
     async with app.runtime(read_only=True) as rt:
-        statistics = await rt.read_model.stats()
+        viewer = rt.policy.answers_only_own(await rt.actor())
+        statistics = await rt.read_model.stats(viewer)
         unserved = await rt.outbox.unserved()
         throughput = [row for period in Period for row in await rt.throughput.read(period)]
     if app.json:
@@ -139,8 +139,7 @@ async def stats(app: App, last: str | None, people: bool, since: float | None) -
         return
     jobs = [(status, count) for status, count in statistics.jobs.items() if count]
     for status, count in jobs:
-        plus = "+" if status in statistics.capped else " "
-        app.out.print(line(f"{count:>9,}{plus} ", status_text(Status(status))))
+        app.out.print(line(f"{_aligned(count)} ", status_text(Status(status))))
     if not jobs:
         app.out.print("        0  jobs")
     expiring_soon = (
@@ -152,8 +151,6 @@ async def stats(app: App, last: str | None, people: bool, since: float | None) -
     median = (
         f", median {times.span(statistics.answer_seconds)}" if statistics.answer_seconds else ""
     )
-    if failures := sum(statistics.open_failures.values()):
-        app.out.print(f"{_counted(failures, 'open failure')}: draftsman jobs --failures")
     pauses = statistics.pauses
     app.out.print(
         f"{_counted(statistics.open_questions, 'open question')}{next_expiry}{expiring_soon}",
@@ -161,6 +158,8 @@ async def stats(app: App, last: str | None, people: bool, since: float | None) -
         f" {statistics.busy} of {statistics.slots} slots busy",
         f"{_counted(statistics.answers_last_day, 'answer')} in the last 24 hours{median}",
     )
+    if failures := sum(statistics.open_failures.values()):
+        app.out.print(f"{_counted(failures, 'failure')}: draftsman jobs --failures")
     if pauses:
         paused = _counted(pauses, "paused queue or type", "paused queues or types")
         app.out.print(f"{paused}: draftsman queues")
@@ -180,14 +179,20 @@ def _print_throughput(app: App, throughput: Sequence[Throughput], period: Period
 
 
 def _counted(count: int, noun: str, plural: str | None = None) -> str:
-    number, _, noun = counted(count, noun, plural).partition(" ")
-    return f"{number:>9}  {noun}"
+    noun = counted(count, noun, plural).partition(" ")[2]
+    return f"{_aligned(count)} {noun}"
 
 
-async def _print_figures(app: App, since: float) -> None:
+def _aligned(count: int) -> str:
+    """Return a count with its digits below those of the others."""
+    text = count_text(count)
+    return f"{text if text.endswith('+') else f'{text} ':>10}"
+
+
+async def _print_figures(app: App, since: float, until: float) -> None:
     """Print the figures of people's time."""
     async with app.runtime(read_only=True) as rt:
-        figures = await rt.figures.read(since)
+        figures = await rt.figures.read(since, until)
     total = figures[0]
     rows = [FigureRow(row, datetime.now(UTC)) for row in figures]
     is_empty = not (total.questions or total.answers or total.pings)

@@ -8,6 +8,7 @@ import click
 
 from draftsman.actions import questions as actions
 from draftsman.entities.questions import INBOX
+from draftsman.formats.amounts import count_text, counted
 from draftsman.ids import JobRef, job_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list, selected
@@ -56,7 +57,14 @@ async def questions(app: App, job: JobRef | None) -> None:
         elif number is None and len(shown) != 1:
             print_list(app, INBOX, open_questions, now=now)
             if shown:
-                app.out.info("to read and answer one: draftsman questions JOB")
+                counts = await rt.questions.counts(viewer)
+                number_text = counted(len(shown), "open question")
+                if not app.where and counts.open > len(shown):
+                    number_text = f"{len(shown)} of {count_text(counts.open)} open questions"
+                app.out.info(
+                    f"{number_text}, {count_text(counts.for_you)} for you; to read and answer one:"
+                    " draftsman questions JOB"
+                )
         else:
             for index, question in enumerate(shown):
                 if index:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import one_line
 from draftsman.questions.question import OpenQuestion
 from draftsman.text import first_line
@@ -54,8 +55,7 @@ class TerminalAlerts:
 
 def title_text(attention: AttentionCount) -> str:
     """Return the window title: `(3) draftsman`."""
-    plus = "+" if attention.capped else ""
-    return f"({attention.mine:,}{plus}) draftsman" if attention.mine else "draftsman"
+    return f"({count_text(attention.mine)}) draftsman" if attention.mine else "draftsman"
 
 
 def notification_text(new: Sequence[OpenQuestion]) -> str:

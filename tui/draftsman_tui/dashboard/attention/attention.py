@@ -9,14 +9,12 @@ from typing import Final
 
 from draftsman.events.event import Event
 from draftsman.jobs.job import WAITING
-from draftsman.people.actor import Actor
-from draftsman.people.policy import Policy
 from draftsman.questions.question import OpenQuestion, QuestionKind
 from draftsman_tui.dashboard.frame.connection import Connection
-from draftsman_tui.dashboard.tables.filter import ANYBODY
+from draftsman_tui.dashboard.tables.filter import ANYBODY, ME
 
-MAX_COUNTED: Final = 1000
-"""Open questions that are read to count them."""
+MAX_READ: Final = 1000
+"""Open questions among which new ones are found."""
 MIN_INTERVAL: Final = 1.0
 """Seconds between two counts."""
 HELD_INTERVAL: Final = 30.0
@@ -39,38 +37,24 @@ class AttentionCount:
 
     open: int
     mine: int
-    capped: bool = False
-    """Whether there are more than were counted."""
     new: Sequence[OpenQuestion] = ()
     """Questions for the user that the count before did not have; none in the first."""
 
 
-def responder_names(actor: Actor, policy: Policy) -> tuple[str, ...] | None:
-    """Return the names under which a user may answer: person and groups; None: every question."""
-    if actor.owner:
-        return None
-    groups = [name for name, members in policy.groups.items() if actor.voter in members]
-    return (actor.voter, *groups, ANYBODY)
-
-
 def responders_of(question: OpenQuestion) -> tuple[str, ...]:
-    """Return the people and groups that an open question waits for.
+    """Return the people and groups that an open question waits for, and `ME` for the viewer.
 
     While a person works on the answer or was asked for it, these are its holders.
     """
+    return (*_named(question), *[ME] * question.for_viewer)
+
+
+def _named(question: OpenQuestion) -> tuple[str, ...]:
     if question.holders:
         return question.holders
     if question.approvers:
         return tuple(question.approvers)
     return () if question.kind is QuestionKind.APPROVAL else (ANYBODY,)
-
-
-def waits_for(question: OpenQuestion, actor: Actor, policy: Policy) -> bool:
-    """Return whether an open question waits for a user: not if another person holds it."""
-    names = responder_names(actor, policy)
-    if names is None:
-        return not question.is_held_by_others(policy.resolve(actor).voter)
-    return not set(names).isdisjoint(responders_of(question))
 
 
 class AttentionPoller:
@@ -93,18 +77,18 @@ class AttentionPoller:
             return None
         actor = self._connection.actor
         rt = self._connection.rt
-        questions = await rt.questions.open(limit=MAX_COUNTED, fold_for=actor)
+        questions = await rt.questions.open(limit=MAX_READ, fold_for=actor)
+        counts = await rt.questions.counts(actor)
         self._is_due = False
         self._read_at = time.monotonic()
         self._is_held = any(question.holders for question in questions)
-        mine = [question for question in questions if waits_for(question, actor, rt.policy)]
+        mine = [question for question in questions if question.for_viewer]
         names = frozenset(question.name for question in mine)
         new_names = frozenset() if self._previous_names is None else names - self._previous_names
         self._previous_names = names
         return AttentionCount(
-            open=len(questions),
-            mine=len(mine),
-            capped=len(questions) == MAX_COUNTED,
+            open=counts.open,
+            mine=counts.for_you,
             new=tuple(question for question in mine if question.name in new_names),
         )
 

@@ -25,7 +25,7 @@ class FiguresResource(Resource[FigureRow]):
     hint = "for others: figures kind:channel age<90d"
 
     async def read(self, rt: Runtime, query: Query) -> Rows[FigureRow]:
-        since = MONTH if query.filter.newer is None else query.filter.newer
+        since = query.filter.seconds(query.now, MONTH)
         groups = set(map(FigureGroup, query.filter.statuses)) or set(FigureGroup)
         figures = await rt.figures.read(since)
         if not any(row.questions or row.answers or row.pings for row in figures):

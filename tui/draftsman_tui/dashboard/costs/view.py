@@ -33,7 +33,7 @@ class CostsResource(Resource[CostRow]):
     hint = "for others: costs kind:person age<30d"
 
     async def read(self, rt: Runtime, query: Query) -> Rows[CostRow]:
-        since = DAYS if query.filter.newer is None else query.filter.newer
+        since = query.filter.seconds(query.now, DAYS)
         rows: list[CostRow] = []
         for by in query.filter.statuses or (CostGroup.REPO,):
             group = CostGroup(by)

@@ -272,8 +272,12 @@ class BaseScreen(Screen[None]):
 
     def keys_of(self, command: DashboardCommand) -> Sequence[str]:
         """Return the current keys of a command, except keys that another command has here."""
-        bindings = self._bindings.key_to_bindings
-        return [key for key in bindings if command.name in self._names_of(key)]
+        return [
+            key
+            for key, bindings in self._bindings.key_to_bindings.items()
+            if any(binding.id == command.name for binding in bindings)
+            and command.name in self._names_of(key)
+        ]
 
     def _names_of(self, key: str) -> Sequence[str]:
         """Return the commands of a key: at most one that applies here, and those that do not."""

@@ -42,7 +42,6 @@ class DashboardStats:
     """Jobs by status, open failures, workers, clock skew and recent activity."""
 
     jobs: Mapping[str, int]
-    capped: Sequence[str]
     workers: WorkerStats
     skew: float = 0
     activity: RecentActivity | None = None

@@ -42,7 +42,7 @@ class StatsPoller:
         self._changed = asyncio.Event()
         self._requested = asyncio.Event()
         self._jobs: dict[str, int] = {}
-        self._capped: list[str] = []
+        self._open_failures: dict[str, int] = {}
         self._jobs_at = -FULL_COUNT_INTERVAL
         self._activity: RecentActivity | None = None
         self.last: StatsUpdated | None = None
@@ -105,7 +105,7 @@ class StatsPoller:
         read_model = rt.read_model
         _, self._clock.skew = await read_model.health()
         if changed:
-            self._jobs, self._capped = await read_model.counts()
+            self._jobs = await read_model.counts() or {}
             self._open_failures = await read_model.open_failures()
             self._jobs_at = time.monotonic()
         if changed and self._activity is not None:
@@ -118,7 +118,6 @@ class StatsPoller:
         unhandled = sorted({type for _, type in await rt.queues.unhandled_types()})
         return dashboard_stats.DashboardStats(
             self._jobs,
-            self._capped,
             workers=workers,
             skew=self._clock.skew,
             activity=self._activity,

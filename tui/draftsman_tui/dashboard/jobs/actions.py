@@ -141,6 +141,7 @@ class RetryFilter:
     agent: str | None = None
     repo: str | None = None
     since: float | None = None
+    until: float | None = None
     fresh: bool = False
 
 
@@ -183,6 +184,7 @@ async def retry_all(screen: MainScreen, text: str) -> None:
         agent=selection_filter.agent,
         repo=selection_filter.repo,
         since=selection_filter.since,
+        until=selection_filter.until,
     )
     new = [job for job in matches if job.followed_by is None]
     skipped = len(matches) - len(new)
@@ -215,15 +217,14 @@ def parse(text: str) -> RetryFilter:
                     statuses=tuple(value.casefold().replace("-", "_").split(","))
                 )
                 selection = replace(selection, statuses=tuple(statuses(status_filter) or ()))
-            case "since", True:
-                selection = replace(selection, since=parse_since(value))
-            case "type" | "agent" | "repo", True:
-                field: dict[str, Any] = {name: value}
+            case "since" | "until" | "type" | "agent" | "repo", True:
+                is_time = name in ("since", "until")
+                field: dict[str, Any] = {name: parse_since(value) if is_time else value}
                 selection = replace(selection, **field)
             case _:
                 raise UsageError(
-                    f"unknown argument {token!r}; allowed: status: type: agent: repo: since: fresh,"
-                    " for example retry-all status:dead_letter since:2h"
+                    f"unknown argument {token!r}; allowed: status: type: agent: repo: since: until:"
+                    " fresh, for example retry-all status:dead_letter since:2h"
                 )
     return _validate(selection)
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from draftsman.entities import cells
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS
+from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.ids import job_name
+from draftsman.jobs.counts import WORDS, number_of
 from draftsman.jobs.job import FAILURES, TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobFilters, JobPage, JobSummary
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
+from draftsman_tui.dashboard.tables.filter import PERIOD, Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Query, Resource, Rows
 
-LABELS: Final = ("needs a person", "running", "waits", "failed", "finished")
+LABELS: Final = ("needs a person", "running", "waits", "failures", "closed")
 """The groups, in their order."""
-STATUSES: Final = (
-    WAITING,
-    frozenset({Status.RUNNING, Status.CLAIMED}),
-    frozenset({Status.QUEUED, Status.RESUMED, Status.SCHEDULED, Status.RETRYING}),
-    FAILURES,
-    TERMINAL,
-)
+STATUSES: Final = (*(WORDS[word] for word in LABELS[:3]), FAILURES, TERMINAL)
 """The statuses of each group; failed jobs that need no person are among the finished jobs."""
 
 
@@ -38,11 +33,7 @@ def attention(row: JobSummary) -> str:
 
 
 async def page(
-    rt: Runtime,
-    statuses: Collection[Status],
-    before: tuple[int, int] | None,
-    since: datetime | None,
-    limit: int,
+    rt: Runtime, filters: JobFilters, before: tuple[int, int] | None, limit: int
 ) -> Rows[JobSummary]:
     """Return a page of jobs in the order of their groups, in each the newest first.
 
@@ -51,26 +42,57 @@ async def page(
     """
     jobs: list[JobSummary] = []
     start, below = before or (0, None)
+    statuses = filters.get("statuses") or list(Status)
     for nth in range(start, len(LABELS)):
         wanted = [status for status in Status if status in STATUSES[nth] and status in statuses]
-        filters: JobFilters = {"statuses": wanted, "since": since, "before": below}
-        filters["failures"] = STATUSES[nth] is FAILURES
+        group_filters: JobFilters = {**filters, "statuses": wanted, "before": below}
+        group_filters["failures"] = STATUSES[nth] is FAILURES
         for _ in range(MAX_PAGES if wanted else 0):
-            filters["limit"] = limit - len(jobs)
-            read = await rt.read_model.page(**filters)
+            group_filters["limit"] = limit - len(jobs)
+            read = await rt.read_model.page(**group_filters)
             jobs += [job for job in read.jobs if attention(job) == LABELS[nth]]
-            end = _end(read, filters["limit"])
+            end = _end(read, group_filters["limit"])
             if end is None:
                 break
-            filters["before"] = end
+            group_filters["before"] = end
             if len(jobs) >= limit:
                 return Rows(jobs, (nth, end))
         else:
             if wanted:
-                end_name = job_name(filters["before"] or 0)
-                return Rows(jobs, (nth, filters["before"]), f"searched back to {end_name}")
+                end = group_filters["before"]
+                return Rows(jobs, (nth, end), f"searched back to {job_name(end or 0)}")
         below = None
     return Rows(jobs)
+
+
+async def _newest(
+    rt: Runtime, filters: JobFilters, before: int | None, limit: int
+) -> Rows[JobSummary]:
+    """Return a page of jobs, the newest first."""
+    page_filters: JobFilters = {**filters, "before": before, "limit": limit}
+    read = await rt.read_model.page(**page_filters)
+    if read.scanned_to is not None:
+        return Rows(read.jobs, read.scanned_to, f"searched back to {job_name(read.scanned_to)}")
+    return Rows(read.jobs, _end(read, limit))
+
+
+def _with_totals(
+    rows: Rows[JobSummary], counts: Mapping[str, int] | None, failures: int | None, group: str
+) -> Rows[JobSummary]:
+    """Return a page with the numbers of all rows, from those by status and of open failures."""
+    if counts is None:
+        return rows
+    totals: dict[str, int] = {}
+    if group == "attention":
+        totals = {word: number_of(word, counts) for word in LABELS[:3]}
+        finished = number_of("finished", counts)
+        if failures is not None:
+            totals |= {"failures": failures}
+        if failures is not None and finished < COUNT_LIMIT:
+            totals |= {"closed": finished - failures}
+    elif group == "status":
+        totals = {cells.job_status(Status(name)).text: count for name, count in counts.items()}
+    return replace(rows, total=sum(counts.values()), group_totals=totals)
 
 
 def _end(read: JobPage, limit: int) -> int | None:
@@ -86,7 +108,7 @@ class JobsResource(Resource[JobSummary]):
     """All jobs."""
 
     number_key = "1"
-    help = "All jobs: those that need a person first, then those that run, wait, failed, finished."
+    help = "All jobs: those that need a person first, then running, waits, failures, closed."
     statuses = (*map(str, Status), PAUSED)
     fields = ("status", "repo", "by", "agent", "tag", "source", "group", "job", "age")
     has_jobs = True
@@ -105,34 +127,33 @@ class JobsResource(Resource[JobSummary]):
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
         job_filter = query.filter
-        since = query.now - timedelta(seconds=job_filter.newer) if job_filter.newer else None
-        if query.group == self.default_group and _is_ordered(job_filter):
-            wanted = statuses(job_filter) or list(Status)
-            ranked = await page(rt, wanted, query.before, since, query.limit)
-            return replace(ranked, items=await rt.read_model.with_figures(ranked.items))
+        since, until = job_filter.period(query.now)
         # both a status and `paused`: the filter of the table selects the rows
         is_mixed = PAUSED in job_filter.statuses and len(job_filter.statuses) > 1
-        jobs_page = await rt.read_model.page(
-            statuses=None if is_mixed else statuses(job_filter),
-            paused=job_filter.statuses == (PAUSED,),
-            agent=job_filter.agent,
-            repo=job_filter.repo,
-            group=job_filter.group,
-            numbers=query.jobs,
-            tags=() if job_filter.tag is None else (job_filter.tag,),
-            since=since,
-            before=query.before,
-            limit=query.limit,
-        )
-        jobs = await rt.read_model.with_figures(jobs_page.jobs)
-        if jobs_page.scanned_to is not None:
-            return Rows(
-                jobs,
-                jobs_page.scanned_to,
-                f"searched back to {job_name(jobs_page.scanned_to)}",
-            )
-        is_full = len(jobs_page.jobs) >= query.limit
-        return Rows(jobs, jobs_page.jobs[-1].number if is_full else None)
+        filters: JobFilters = {
+            "statuses": None if is_mixed else statuses(job_filter),
+            "paused": job_filter.statuses == (PAUSED,),
+            "agent": job_filter.agent,
+            "repo": job_filter.repo,
+            "source": job_filter.source,
+            "group": job_filter.group,
+            "numbers": query.jobs,
+            "tags": () if job_filter.tag is None else (job_filter.tag,),
+            "since": since,
+            "until": until,
+        }
+        if query.group == self.default_group and _is_ordered(job_filter):
+            rows = await page(rt, filters, query.before, query.limit)
+        else:
+            rows = await _newest(rt, filters, query.before, query.limit)
+        rows = replace(rows, items=await rt.read_model.with_figures(rows.items))
+        if is_mixed or not _is_read_by_query(job_filter):
+            return rows
+        counts = await rt.read_model.counts(**filters)
+        failures = None
+        if query.group == self.default_group and job_filter.has_only():
+            failures = sum((await rt.read_model.open_failures()).values())
+        return _with_totals(rows, counts, failures, query.group)
 
     def key(self, row: JobSummary) -> str:
         return job_name(row.number)
@@ -171,16 +192,12 @@ def _is_ordered(job_filter: Filter) -> bool:
 
     Otherwise the newest jobs are searched, and the loaded rows are grouped.
     """
-    return (
-        job_filter
-        == replace(
-            NOTHING,
-            statuses=job_filter.statuses,
-            newer=job_filter.newer,
-            older=job_filter.older,
-        )
-        and PAUSED not in job_filter.statuses
-    )
+    return job_filter.has_only("statuses", *PERIOD) and PAUSED not in job_filter.statuses
+
+
+def _is_read_by_query(job_filter: Filter) -> bool:
+    """Return whether no row of a page is left out by a term that only the table matches."""
+    return job_filter.has_only("statuses", "agent", "repo", "source", "tag", *PERIOD)
 
 
 def statuses(job_filter: Filter) -> list[Status] | None:

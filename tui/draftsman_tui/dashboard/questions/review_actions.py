@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from draftsman.questions.question import OpenQuestion, QuestionStatus
-from draftsman_tui.dashboard.attention.attention import waits_for
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.questions.actions import open_dialog
@@ -67,11 +66,9 @@ async def _waiting(
     questions = chosen
     if questions is None:
         actor = screen.actor
-        policy = screen.rt.policy
-        voter = policy.resolve(actor).voter
         questions = [
             question
             for question in await screen.rt.questions.open(limit=MAX_READ, fold_for=actor)
-            if waits_for(question, actor, policy) and question.decided_by != voter
+            if question.for_viewer
         ]
     return [question for question in questions if question.name not in seen]

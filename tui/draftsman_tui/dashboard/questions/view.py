@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, Final
 
 from draftsman.entities.questions import INBOX, summary_text
 from draftsman.questions.question import OpenQuestion, QuestionKind
 from draftsman.runtime import Runtime
 from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.attention import responders_of
-from draftsman_tui.dashboard.tables.filter import FilterFields
+from draftsman_tui.dashboard.tables.filter import ME, NOTHING, Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page
+
+FOR_ME: Final = Filter(responders=(ME,))
 
 
 class InboxResource(Resource[OpenQuestion]):
@@ -33,12 +36,16 @@ class InboxResource(Resource[OpenQuestion]):
     entity = INBOX
 
     async def read(self, rt: Runtime, query: Query) -> Rows[OpenQuestion]:
+        viewer = query.viewer
         if query.jobs is not None:
-            return Rows(await rt.questions.open_of(query.jobs))
-        questions = await rt.questions.open(
-            limit=query.limit, after=query.before, fold_for=query.viewer
-        )
-        return page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
+            asked = await rt.questions.open_of(query.jobs)
+            return Rows(asked if viewer is None else rt.questions.marked(asked, viewer))
+        questions = await rt.questions.open(limit=query.limit, after=query.before, fold_for=viewer)
+        rows = page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
+        if viewer is None or query.filter not in (NOTHING, FOR_ME):
+            return rows
+        counts = await rt.questions.counts(viewer)
+        return replace(rows, total=counts.for_you if query.filter else counts.open)
 
     def question(self, row: OpenQuestion) -> tuple[int, int]:
         return row.job, row.ordinal

@@ -11,14 +11,14 @@ from __future__ import annotations
 import io
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
 
-from draftsman.durations import format_duration, parse_duration
+from draftsman.durations import format_duration, parse_age
 from draftsman.entities.terms import COMPARISON, ColumnTerm, FilteredColumn
 from draftsman.errors import UsageError
 
@@ -27,6 +27,8 @@ FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for
 _PLAIN: Final = ("repo", "by", "agent", "tag", "source", "group", "job")
 ANYBODY: Final = "anybody"
 """Responder of a question without designated responders."""
+ME: Final = "me"
+"""The current user in `by:me`, and a responder of rows that wait for the user."""
 _NO_TEXT: Final = dict.fromkeys((0, *range(0xD800, 0xE000)))
 """Characters that PostgreSQL does not store: NUL, and halves of surrogate pairs."""
 MAX_LENGTH: Final = 500
@@ -103,6 +105,10 @@ class Filter:
     """A row must have at least one."""
     older: float | None = None
     newer: float | None = None
+    since: datetime | None = None
+    """From `age<` with a time, such as 2026-11-30."""
+    until: datetime | None = None
+    """From `age>` with a time."""
     regex: str | None = None
 
     def __bool__(self) -> bool:
@@ -122,6 +128,9 @@ class Filter:
         for sign, age in ((">", self.older), ("<", self.newer)):
             if age is not None:
                 terms.append(f"age{sign}{format_duration(age)}")
+        for sign, time in ((">", self.until), ("<", self.since)):
+            if time is not None:
+                terms.append(f"age{sign}{time.isoformat()}")
         if self.regex is not None:
             terms.append(f"/{self.regex}/")
         return " ".join(terms)
@@ -131,8 +140,25 @@ class Filter:
         """Names of its fields; `age` covers `older` and `newer`."""
         has = {name: getattr(self, name) is not None for name in _PLAIN}
         has |= {"status": bool(self.statuses), "for": bool(self.responders)}
-        has["age"] = self.older is not None or self.newer is not None
+        has["age"] = any(getattr(self, name) is not None for name in PERIOD)
         return [name for name in (*FIELDS, "age") if has[name]]
+
+    def has_only(self, *names: str) -> bool:
+        """Return whether it has no terms but those of these attributes."""
+        return self == replace(NOTHING, **{name: getattr(self, name) for name in names})
+
+    def period(self, now: datetime) -> tuple[datetime | None, datetime | None]:
+        """Return the times between which matching rows were created; None: without a bound."""
+        newer = None if self.newer is None else now - timedelta(seconds=self.newer)
+        older = None if self.older is None else now - timedelta(seconds=self.older)
+        since = max(filter(None, (newer, self.since)), default=None)
+        until = min(filter(None, (older, self.until)), default=None)
+        return since, until
+
+    def seconds(self, now: datetime, default: float) -> float:
+        """Return the age of the oldest rows that match, in seconds."""
+        since, _ = self.period(now)
+        return default if since is None else (now - since).total_seconds()
 
     @property
     def searches(self) -> bool:
@@ -160,18 +186,9 @@ class Filter:
             and self._has_regex(row)
         )
 
-    def resolve_me(self, me: str, responders: Iterable[str] | None) -> Filter:
-        """Replace `me` in `by:` with the user, and in `for:` with the user's names and groups.
-
-        With None, the user may answer every question.
-        """
-        resolved = replace(self, by=me) if self.by == "me" else self
-        if "me" not in self.responders:
-            return resolved
-        if responders is None:
-            return replace(resolved, responders=())
-        names = tuple(name for name in self.responders if name != "me")
-        return replace(resolved, responders=(*names, *responders))
+    def resolve_me(self, me: str) -> Filter:
+        """Replace `me` in `by:` with the user; in `for:`, rows name the user by it."""
+        return replace(self, by=me) if self.by == ME else self
 
     def _has_regex(self, row: FilterFields) -> bool:
         if self.regex is None or _is_found(self.regex, row.text):
@@ -179,16 +196,16 @@ class Filter:
         return bool(row.column_text) and _is_found(self.regex, row.column_text)
 
     def _has_age(self, at: datetime | None, now: datetime) -> bool:
-        if self.older is None and self.newer is None:
+        since, until = self.period(now)
+        if since is None and until is None:
             return True
-        if at is None:
-            return False
-        age = (now - at).total_seconds()
-        return (self.older is None or age > self.older) and (self.newer is None or age < self.newer)
+        return at is not None and (since is None or at > since) and (until is None or at < until)
 
 
 NOTHING: Final = Filter()
 """Matches every row."""
+PERIOD: Final = ("older", "newer", "since", "until")
+"""The attributes of a filter that are about the age of a row."""
 
 
 def add_heads(columns: Iterable[FilteredColumn]) -> None:
@@ -234,8 +251,9 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
 
 def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
     if age := _AGE.fullmatch(token):
-        seconds = parse_duration(age[2])
-        return replace(result, older=seconds) if age[1] == ">" else replace(result, newer=seconds)
+        bound = parse_age(age[2])
+        names = ("until", "since") if isinstance(bound, datetime) else ("older", "newer")
+        return _with(result, {names[age[1] == "<"]: bound})
     if not is_quoted and (compared := COMPARISON.fullmatch(token)):
         return _add_column(result, ColumnTerm(compared[1].casefold(), compared[2], compared[3]))
     if not is_quoted and (words := _COMPARED_TEXT.fullmatch(token)) and words[1].lower() in HEADS:
@@ -256,11 +274,14 @@ def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
             return replace(result, statuses=(*result.statuses, *_statuses(value)))
         if name == "for":
             return replace(result, responders=(*result.responders, *filter(None, value.split(","))))
-        fields: dict[str, Any] = {name: value}
-        return replace(result, **fields)
+        return _with(result, {name: value})
     if token.startswith("-") and len(token) > 1:
         return replace(result, without=(*result.without, token[1:]))
     return replace(result, words=(*result.words, token))
+
+
+def _with(result: Filter, fields: Mapping[str, Any]) -> Filter:
+    return replace(result, **fields)
 
 
 def _add_column(result: Filter, term: ColumnTerm) -> Filter:

@@ -5,9 +5,12 @@ Does not import Textual.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
+
+from draftsman.formats.amounts import count_text
 
 NONE = "(none)"
 """Label of rows without a value."""
@@ -22,6 +25,10 @@ class GroupHead:
     folded: bool
     is_rule: bool = False
     """Whether it only separates the rows: the cursor passes it."""
+    total: int | None = None
+    """The number of all rows of the group; None: that of its loaded rows."""
+    has_more: bool = False
+    """Whether the table has rows that are not loaded."""
 
     @property
     def key(self) -> str:
@@ -29,9 +36,21 @@ class GroupHead:
         return f"group:{self.label}"
 
     @property
+    def count(self) -> str:
+        """The number of rows; `12+` if only 12 are loaded and there may be more."""
+        return total_text(self.total, len(self.rows), has_more=self.has_more)
+
+    @property
     def text(self) -> str:
         """Text of the line."""
-        return f"{'▸' if self.folded else '▾'} {self.label} · {len(self.rows):,}"
+        return f"{'▸' if self.folded else '▾'} {self.label} · {self.count}"
+
+
+def total_text(total: int | None, loaded: int, *, has_more: bool) -> str:
+    """Return the number of all rows, or of the loaded rows with `+` if there are more."""
+    if total is None or total < loaded:  # rows were added after they were counted
+        return f"{loaded:,}{'+' * has_more}"
+    return count_text(total)
 
 
 def grouped(
@@ -41,12 +60,14 @@ def grouped(
     order: Sequence[str] = (),
     *,
     rules: bool = False,
+    totals: Mapping[str, int] = MappingProxyType({}),
+    has_more: bool = False,
 ) -> list[Any]:
     """Return heads and, below those that are not folded, their rows.
 
     Groups are in the given order of their labels, then in the order of their first rows, so that
     the most urgent group stays first. With `rules`, the heads of several groups are rules, and a
-    single group has none.
+    single group has none. `totals` are the numbers of all rows by label, as far as they are known.
     """
     groups: dict[str, list[Any]] = {}
     for row in rows:
@@ -57,7 +78,8 @@ def grouped(
         return list(rows)
     for label in dict.fromkeys([*labels, *groups]):
         members = groups[label]
-        lines.append(GroupHead(label, tuple(members), label in folded, rules))
+        total = totals.get(label)
+        lines.append(GroupHead(label, tuple(members), label in folded, rules, total, has_more))
         lines += () if label in folded else members
     return lines
 

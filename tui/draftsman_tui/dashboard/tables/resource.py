@@ -7,7 +7,7 @@ tested without a screen.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -86,6 +86,10 @@ class Rows(Generic[T]):
     next: Any = None
     scanned: str = ""
     """Where a bounded scan stopped before the page was full."""
+    total: int | None = None
+    """The number of rows on all pages; None: not known for this filter."""
+    group_totals: Mapping[str, int] = field(default_factory=dict)
+    """The same by the label of a group, as far as it is known."""
 
 
 DECLARED: Final[list[type[Resource[Any]]]] = []
@@ -275,7 +279,7 @@ class Resource(Generic[T]):
             before = page_rows.next
             scanned = page_rows.scanned
             if before is None or len(rows) >= query.limit:
-                return Rows(rows, before, scanned)
+                return replace(page_rows, items=rows)
         return Rows(
             rows, before, scanned or "searched the newest rows; scroll past the end to continue"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,9 +13,9 @@ from textual.widget import Widget
 from draftsman.entities.entity import in_order
 from draftsman.errors import Refused
 from draftsman.ids import job_name
-from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.counts import number_of
 from draftsman.questions.question import OpenQuestion
-from draftsman_tui.dashboard.attention.attention import AttentionCount, responder_names
+from draftsman_tui.dashboard.attention.attention import AttentionCount
 from draftsman_tui.dashboard.frame import messages
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats
@@ -25,7 +25,7 @@ from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
 from draftsman_tui.dashboard.tables import filter as filters
 from draftsman_tui.dashboard.tables.completion import Completions
-from draftsman_tui.dashboard.tables.grouping import GroupHead, grouped
+from draftsman_tui.dashboard.tables.grouping import GroupHead, grouped, total_text
 from draftsman_tui.dashboard.tables.resource import MAX_ROWS, PAGE, Query, Resource, Rows
 from draftsman_tui.dashboard.tables.row_preview import RowPreview
 from draftsman_tui.dashboard.tables.saved_views import View, group_text
@@ -61,12 +61,12 @@ def table_tabs(stats: DashboardStats | None, attention: AttentionCount | None) -
 
 
 def _counts(stats: DashboardStats | None, attention: AttentionCount | None) -> Mapping[str, int]:
-    """Return live jobs, open questions, open dead letters and workers."""
+    """Return the number of jobs, open questions, open dead letters and workers."""
     counts: dict[str, int] = {}
     if attention is not None:
         counts["inbox"] = attention.open
     if stats is not None:
-        counts["jobs"] = sum(n for status, n in stats.jobs.items() if status not in TERMINAL)
+        counts["jobs"] = number_of("jobs", stats.jobs)
         counts["dead"] = stats.open_failures.get("dead_letter", 0)
         counts["workers"] = sum(stats.workers.health.values())
     return counts
@@ -141,23 +141,27 @@ def from_view(view: View, name: str) -> TableState:
     )
 
 
-def shown_lines(
-    resource: Resource[Any], state: TableState, names: Collection[str] | None = None
-) -> Sequence[Any] | None:
-    """Return the rows in display order, with the heads of groups; None while loading.
-
-    `names` are those of the user, whose rows come first where the table wants this.
-    """
+def shown_lines(resource: Resource[Any], state: TableState) -> Sequence[Any] | None:
+    """Return the rows in display order, with the heads of groups; None while loading."""
     if state.rows is None:
         return None
     rows = _sorted(resource, state, state.rows.items)
-    if resource.mine_first and names is not None and not state.sort and not state.down:
+    if resource.mine_first and not state.sort and not state.down:
         fields = resource.filter_fields
-        rows = sorted(rows, key=lambda row: set(names).isdisjoint(fields(row).responders))
+        rows = sorted(rows, key=lambda row: filters.ME not in fields(row).responders)
     if group := state.grouping(resource):
         order = resource.group_order.get(group, ())
         rules = state.group is None and not state.folded
-        return grouped(rows, resource.groups[group], state.folded, order, rules=rules)
+        is_part = state.rows.next is not None or bool(state.starts)
+        return grouped(
+            rows,
+            resource.groups[group],
+            state.folded,
+            order,
+            rules=rules,
+            totals=state.rows.group_totals if is_part else {},
+            has_more=is_part,
+        )
     return rows
 
 
@@ -173,7 +177,10 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
     rows = state.rows
     has_more = rows is not None and rows.next is not None
     plus = "+" if has_more else ""
-    count = LOADING if rows is None else f"{len(rows.items)}{plus}"
+    count = LOADING
+    if rows is not None:
+        is_part = has_more or bool(state.starts)
+        count = total_text(rows.total if is_part else None, len(rows.items), has_more=has_more)
     title = [f"{table} {state.name}".strip(), count]
     if rows is not None and (jobs := VIEWS[table].counted(rows.items, plus)):
         title.append(jobs)
@@ -417,8 +424,7 @@ class MainScreen(BaseScreen):
 
     def resolve_filter(self, table_filter: filters.Filter) -> filters.Filter:
         """Return the filter with `me` replaced by the current user."""
-        names = responder_names(self.actor, self.rt.policy)
-        return table_filter.resolve_me(self.actor.voter, names)
+        return table_filter.resolve_me(self.actor.voter)
 
     def jobs(self, *, optional: bool = False) -> list[int]:
         jobs = (self.resource.jobs(row) for row in self.table.selected)
@@ -482,7 +488,7 @@ class MainScreen(BaseScreen):
             "agent": _distinct(row.agent for row in rows),
             "tag": _distinct(tag for row in rows for tag in row.tags),
             "source": _distinct(row.source for row in rows),
-            "for": ["me", *_distinct(name for row in rows for name in row.responders)],
+            "for": _distinct(["me", *(name for row in rows for name in row.responders)]),
             "COLUMN": [row.head.lower() for row in columns if row.order is not None],
             "JOB": _distinct(self._name_of(row) for row in self.table.rows[:COMPLETION_ROWS]),
         }
@@ -562,10 +568,7 @@ class MainScreen(BaseScreen):
     def _draw(self) -> None:
         state = self.state
         resource = self.resource
-        names = None
-        if self.connection.is_connected:
-            names = responder_names(self.actor, self.rt.policy)
-        lines = shown_lines(resource, state, names)
+        lines = shown_lines(resource, state)
         self.table.show(resource, lines, self.refresher.now, state.shape)
         if self._sought_key in self.table.keys:
             self.table.go_to(str(self._sought_key))

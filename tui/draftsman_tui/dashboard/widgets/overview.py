@@ -15,12 +15,12 @@ from textual.widgets import Static
 
 from draftsman.entities.cells import ROLES
 from draftsman.formats import times
-from draftsman.formats.amounts import counted
+from draftsman.formats.amounts import count_text, counted
 from draftsman.formats.invisible import one_line
 from draftsman.formats.sparklines import sparkline
+from draftsman.jobs.counts import WORDS, number_of
 from draftsman.jobs.details.stats import RecentActivity
-from draftsman.jobs.job import FAILURES, Status
-from draftsman.jobs.status_display import STATUSES
+from draftsman.jobs.status_display import STATUSES, Meaning
 from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.widgets import row_renderer
@@ -29,18 +29,12 @@ SKEW: Final = 2.0
 """Seconds of clock skew that are reported."""
 WIDTHS: Final = (30, 15, 10, 6, 5)
 """Numbers of sparkline bars, of which the largest that fits is used."""
-_SHOWN: Final = {
-    "queued": (Status.QUEUED, Status.CLAIMED, Status.RESUMED),
-    "scheduled": (Status.SCHEDULED,),
-    "retrying": (Status.RETRYING,),
-    "running": (Status.RUNNING,),
-    "waiting": (Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL),
-    "failed": (Status.FAILED,),
-    "dead letter": (Status.DEAD_LETTER,),
-    "completed": (Status.COMPLETED,),
-    "canceled": (Status.CANCELED,),
-    "expired": (Status.EXPIRED,),
-}
+FAILURES: Final = "failures"
+_SHOWN: Final = (
+    *("queued", "claimed", "resumed", "scheduled", "retrying", "running", "waiting"),
+    *(FAILURES, "completed", "canceled", "expired"),
+)
+"""Words of `WORDS`, and the open failures, in their order."""
 _ALWAYS: Final = ("queued", "running", "waiting")
 _LESS_IMPORTANT: Final = (
     "expired",
@@ -49,8 +43,9 @@ _LESS_IMPORTANT: Final = (
     "scheduled",
     "waiting",
     "retrying",
+    "claimed",
+    "resumed",
     "queued",
-    "dead letter",
 )
 """Counts that a narrow screen leaves out, in this order."""
 WIDE: Final = 100
@@ -155,24 +150,25 @@ def _waiting(count: int, styles: Mapping[str, Style]) -> Iterator[Text]:
     """Yield the number of questions for the user, if there are any."""
     if count:
         style = styles.get("asks", Style()) + Style(bold=True, reverse=True)
-        yield Text(f" {count:,} waiting for you ", style)
+        noun = "question" if count == 1 else "questions"
+        yield Text(f" {count_text(count)} {noun} for you ", style)
 
 
 def _counts(
     stats: DashboardStats, styles: Mapping[str, Style], hidden: Sequence[str] = ()
 ) -> Iterator[Text]:
-    """Yield the number of jobs by status, of failures only the open ones; finished jobs last."""
-    for word, statuses in _SHOWN.items():
-        if word in hidden:
+    """Yield the number of jobs by status, of failures only the open ones."""
+    for word in _SHOWN:
+        count = (
+            sum(stats.open_failures.values()) if word == FAILURES else number_of(word, stats.jobs)
+        )
+        if word in hidden or not (count or word in _ALWAYS):
             continue
-        counts = stats.open_failures if FAILURES.issuperset(statuses) else stats.jobs
-        count = sum(counts.get(status, 0) for status in statuses)
-        if not count and word not in _ALWAYS:
-            continue
-        plus = "+" if any(status in stats.capped for status in statuses) else ""
-        role = ROLES[STATUSES[statuses[0]].meaning]
+        meaning = Meaning.FAILURE if word == FAILURES else STATUSES[min(WORDS[word])].meaning
+        role = ROLES[meaning]
         style = styles.get(role, Style()) + Style(bold=True)
-        yield Text(f"{word} ").append(f"{count:,}{plus}", style if count else styles.get("dim", ""))
+        number = count_text(count)
+        yield Text(f"{word} ").append(number, style if count else styles.get("dim", ""))
 
 
 def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final
 
 from draftsman.entities.cells import Cell
-from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.jobs.details import header
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
@@ -72,7 +71,8 @@ def group_items(head: GroupHead, resource: Resource[Any], now: datetime, width: 
     cells = [resource.cells(row, now) for row in head.rows]
     states = Counter(row[1].text.strip() for row in cells)
     counts = " · ".join(_counted(state, count) for state, count in states.most_common())
-    title: Row = (Cell(head.label, "head"), Cell(f"  {counted(len(cells), 'row')}", "dim"))
+    noun = "row" if head.count == "1" else "rows"
+    title: Row = (Cell(head.label, "head"), Cell(f"  {head.count} {noun}", "dim"))
     rows = [(row[0], Cell("  "), row[1], Cell("  "), row[2]) for row in cells[:MAX_ROWS]]
     return [Item("", (title, (Cell(counts),), (), *rows))]
 

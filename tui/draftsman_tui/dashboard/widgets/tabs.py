@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from draftsman.formats.amounts import count_text
 from draftsman_tui.dashboard.widgets import row_renderer
 
 WIDE: Final = 110
@@ -81,7 +82,8 @@ class Tabs(Widget):
     def _text(self, tab: Tab) -> str:
         long = self.size.width >= self._wide
         mark = "●" if tab.needs_attention else ""
-        count = f" ({tab.count:,})" if self.size.width >= self._counted and tab.count else ""
+        is_counted = self.size.width >= self._counted and tab.count
+        count = f" ({count_text(tab.count or 0)})" if is_counted else ""
         return f"{tab.key}:{tab.name if long else tab.short}{count}{mark}{' ' if long else ''}"
 
     def _partial(self, name: str) -> Style:

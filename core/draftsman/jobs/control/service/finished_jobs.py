@@ -29,16 +29,19 @@ class FinishedJobs:
         agent: str | None = None,
         repo: str | None = None,
         since: float | None = None,
+        until: float | None = None,
     ) -> list[FinishedJob]:
         """Return the finished jobs that match every filter, oldest first.
 
-        `since` is the maximum age of the finish in seconds. Jobs that were retried before are
-        included, with their retry. Raises UsageError for a status that is not final.
+        `since` and `until` are the maximum and the minimum age of the finish in seconds. Jobs that
+        were retried before are included, with their retry. Raises UsageError for a status that is
+        not final.
         """
         if live := [status for status in statuses if status not in TERMINAL]:
             ends = ", ".join(sorted(TERMINAL - {Status.COMPLETED}))
             raise UsageError(f"only finished jobs can be retried, not {live[0]}; choose: {ends}")
         filters: dict[str, object] = {"type": type, "agent": agent, "repo": repo, "since": since}
+        filters["until"] = until
         jobs = [
             job
             for status in dict.fromkeys(statuses)

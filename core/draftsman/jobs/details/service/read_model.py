@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from draftsman.database import schema
-from draftsman.database.database import Database, on_connection, translate_errors
+from draftsman.database.database import Connection, Database, on_connection, translate_errors
 from draftsman.database.notification_listener import receives_notifications
 from draftsman.database.server_health import ServerHealth
 from draftsman.errors import CommandHint, NotFound, UsageError
 from draftsman.events.event import PAGE_SIZE, Event
+from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.ids import JobRef, unknown_job
 from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
@@ -47,8 +48,8 @@ SCAN_LIMIT: Final = 100_000
 """Job numbers that a call scans for an agent, tag, … that no index has, in a tenth of a second."""
 SCANNED: Final = ("agent", "repo", "type", "queue", "source", "tags", "invoker")
 """Filters of jobs without an index."""
-COUNT_LIMIT: Final = 10_000
-"""Maximum count of jobs with the same final status; `capped` lists statuses that reach it."""
+CLOCK_DIFFERENCES: Final = timedelta(hours=2)
+"""By how much an older job may have a higher number, twice: `first_since` subtracts an hour."""
 BUCKET_SECONDS: Final = 10
 """Length of an activity bucket, in seconds."""
 ACTIVITY_PAGE_SIZE: Final = 20_000
@@ -114,25 +115,31 @@ class ReadModel:
 
         With a filter that no index has, a call scans at most 100,000 numbers.
         """
-        statuses = filters.get("statuses")
-        scanned = {name: filters.get(name) or None for name in SCANNED}
-        if scanned["tags"] is not None:
-            scanned["tags"] = list(filters["tags"])
-        since = filters.get("since")
-        before = filters.get("before")
         limit = filters.get("limit", JOBS_LIMIT)
-        params: dict[str, Any] = {**scanned, "since": since, "limit": limit}
-        params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]
         async with self._db.connection() as conn:
+            scan = await _scan_of(conn, filters)
+            params = scan.params | {"limit": limit}
             if selected_page.is_selected(filters):
                 jobs = await selected_page.page(conn, filters, params)
                 return JobPage(await selected_page.with_retries(conn, jobs))
-            end = await store.newest(conn) + 1 if before is None else before
-            first = 0 if since is None else await store.first_since(conn, since)
-            lowest = max(first, end - SCAN_LIMIT) if any(scanned.values()) else first
-            jobs = await store.page(conn, params | {"before": end, "lowest": lowest})
+            jobs = await store.page(conn, params)
             jobs = await selected_page.with_retries(conn, jobs)
-        return JobPage(jobs, lowest if len(jobs) < limit and lowest > max(first, 1) else None)
+        return JobPage(jobs, scan.scanned_to if len(jobs) < limit else None)
+
+    async def counts(self, **filters: Unpack[JobFilters]) -> dict[str, int] | None:
+        """Return the number of jobs by status that match filters, at most `COUNT_LIMIT` of each.
+
+        None if that cannot be counted: for filters that an index selects by, and if the newest
+        100,000 numbers of a filter that no index has are not all jobs.
+        """
+        if selected_page.is_selected(filters):
+            return None
+        async with self._db.connection() as conn:
+            scan = await _scan_of(conn, filters)
+            if scan.scanned_to is not None:
+                return None
+            counts = await store.counts(conn, scan.params, COUNT_LIMIT)
+        return {str(status): counts.get(status, 0) for status in Status}
 
     async def with_figures(self, jobs: Sequence[JobSummary]) -> list[JobSummary]:
         """Return jobs with their cost, changes, progress and open questions."""
@@ -307,11 +314,12 @@ class ReadModel:
         async with self._db.connection() as conn:
             return await control.replacement(conn, number) or Replacement(None, None, None)
 
-    async def stats(self) -> Stats:
-        """Return counts of jobs, questions and workers."""
-        counts, capped = await self.counts()
+    async def stats(self, viewer: str = "") -> Stats:
+        """Return counts of jobs, questions and workers; `viewer` as for `questions.counts`."""
+        counts = await self.counts() or {}
         async with self._db.connection() as conn:
-            open_count, expiring_soon, next_expiry, pauses = await store.open_counts(conn)
+            asked = await questions.counts(conn, viewer, COUNT_LIMIT)
+            pauses = await store.pauses(conn)
             answers, seconds = await store.answer_times(conn)
             failures = await store.failure_counts(conn, COUNT_LIMIT)
             live = [
@@ -321,10 +329,10 @@ class ReadModel:
             ]
         return Stats(
             jobs=counts,
-            capped=capped,
-            open_questions=open_count,
-            expiring_within_an_hour=expiring_soon,
-            next_expiry=next_expiry,
+            capped=[status for status, count in counts.items() if count >= COUNT_LIMIT],
+            open_questions=sum(group.count for group in asked),
+            expiring_within_an_hour=sum(group.expiring_soon for group in asked),
+            next_expiry=min((at for group in asked if (at := group.next_expiry)), default=None),
             workers=len(live),
             slots=sum(worker.slots for worker in live),
             busy=sum(worker.busy for worker in live),
@@ -333,13 +341,6 @@ class ReadModel:
             pauses=pauses,
             open_failures=_by_failure(failures),
         )
-
-    async def counts(self) -> tuple[dict[str, int], list[str]]:
-        """Return the number of jobs by status, and the statuses counted only up to the limit."""
-        async with self._db.connection() as conn:
-            counts = await store.counts(conn, COUNT_LIMIT)
-        capped = [str(status) for status in Status if _is_capped(status, counts)]
-        return {str(status): counts.get(status, 0) for status in Status}, capped
 
     async def open_failures(self) -> dict[str, int]:
         """Return the number of failures by status that are neither retried nor dismissed.
@@ -420,5 +421,35 @@ def _by_failure(counts: dict[str, int]) -> dict[str, int]:
     return {str(status): counts.get(status, 0) for status in FAILURES}
 
 
-def _is_capped(status: Status, counts: dict[str, int]) -> bool:
-    return status in TERMINAL and counts.get(status, 0) >= COUNT_LIMIT
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """The parameters of filters, and the number where their scan stops, if older jobs are left."""
+
+    params: dict[str, Any]
+    scanned_to: int | None
+
+
+async def _scan_of(conn: Connection, filters: JobFilters) -> _Scan:
+    """Return the bounds of numbers between which jobs that match filters are read."""
+    statuses = filters.get("statuses")
+    since = filters.get("since")
+    until = filters.get("until")
+    before = filters.get("before")
+    scanned = {name: filters.get(name) or None for name in SCANNED}
+    if scanned["tags"] is not None:
+        scanned["tags"] = list(filters["tags"])
+    end = await store.newest(conn) + 1 if before is None else before
+    if until is not None:
+        # numbers follow time within an hour: from here on, all jobs are newer
+        end = min(end, await store.first_since(conn, until + CLOCK_DIFFERENCES))
+    first = 0 if since is None else await store.first_since(conn, since)
+    lowest = max(first, end - SCAN_LIMIT) if any(scanned.values()) else first
+    params: dict[str, Any] = {**scanned, "since": since, "until": until}
+    params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]
+    params["requested"] = bool(
+        since or until or any(value for name, value in scanned.items() if name != "queue")
+    )
+    return _Scan(
+        params | {"before": end, "lowest": lowest},
+        lowest if lowest > max(first, 1) else None,
+    )
