@@ -12,7 +12,6 @@ from draftsman.actions.requests import submit
 from draftsman.deliveries.target import parse
 from draftsman.errors import CORRECTABLE, IdempotencyConflict, RejectedField, UsageError
 from draftsman.forges.forge_event import MAX_ISSUE, EventKind, plain
-from draftsman.forges.project import registered_source
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.policy import unlinked
@@ -98,7 +97,9 @@ async def _follow_up(context: EventContext, actor: Actor, comment_text: str) -> 
 
 async def _registered(context: EventContext) -> str | None:
     """Return the URL of the registered repository of the issue."""
-    return await registered_source(context.rt.repos, context.settings.url, context.event.project)
+    return await context.rt.request_checks.registered_source(
+        context.settings.url, context.event.project
+    )
 
 
 async def _request(

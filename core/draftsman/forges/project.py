@@ -1,19 +1,14 @@
-"""Repositories on forges, matched by the host of their URL."""
+"""Repositories on forges, matched by the host of their URL. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from draftsman.errors import UsageError
 from draftsman.repos import repo_url
-from draftsman.repos.current_catalog import CATALOG_AGE
 from draftsman.text import is_link
-
-if TYPE_CHECKING:
-    from draftsman.repos.service import Repos
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +108,6 @@ def source_of(forge_url: str, path: str, sources: Iterable[str]) -> str | None:
     for source in sources:
         project = find_project(forge_url, source)
         if project is not None and project.path.casefold() == path:
-            return source
-    return None
-
-
-async def registered_source(repos: Repos, forge_url: str, path: str) -> str | None:
-    """Return the URL of the registered repository that is `acme/pay` on this forge."""
-    for age in (CATALOG_AGE, 0):
-        catalog = await repos.catalog(age=age)
-        sources = [repo.remote_url for repo in catalog.named(path.rpartition("/")[2])]
-        if (source := source_of(forge_url, path, sources)) is not None:
             return source
     return None
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from draftsman.errors import ConfigError, UsageError
 from draftsman.job_types.parameters import Parameters
+from draftsman.schedules.names import check_name
 from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import parse_rule
-from draftsman.schedules.template import check_name
 
 
 class Every:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import NotOnThisWorker
 from draftsman.outbound import webhook_signature
-from draftsman.settings.secret import SecretSettings
-from draftsman.settings.webhooks import WebhookSettings
+
+if TYPE_CHECKING:
+    from draftsman.settings.secret import SecretSettings
+    from draftsman.settings.webhooks import WebhookSettings
 
 MAX_BYTES: Final = 64 * 1024
 """Maximum size of a secret's file."""

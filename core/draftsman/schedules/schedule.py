@@ -22,7 +22,7 @@ from draftsman.errors import UsageError
 from draftsman.formats.amounts import counted
 from draftsman.formats.times import span
 from draftsman.jobs.status_display import Meaning
-from draftsman.schedules.template import check_name
+from draftsman.schedules.names import check_name
 from draftsman.text import REQUEST_LIMIT, STORED_SENTENCE, clean_within_limit
 
 # When a schedule is due: cron expressions in time zones, intervals, and single instants.

@@ -12,14 +12,12 @@ from typing import Annotated, Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from draftsman import field_errors
-from draftsman.errors import UsageError
 from draftsman.field_errors import matching
 from draftsman.jobs.requests.invocation import Invocation, TemplateRef
 from draftsman.json_schemas.parameter_schema import ParameterSchema
+from draftsman.schedules.names import NAME, NAMES
 from draftsman.text import REQUEST_LIMIT, check_size, clean_fields
 
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
-NAMES: Final = "allowed: letters, digits and _ . : - without spaces, at most 63"
 _PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER: Final = re.compile(r"\{(\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)\}")
 """`{name}` stands for a value, `{{name}}` for the text `{name}`."""
@@ -157,13 +155,6 @@ def define(fields: Mapping[str, Any]) -> TemplateDefinition:
             error, default="template", allowed=TemplateDefinition.model_fields
         ) from None
     return definition
-
-
-def check_name(name: str) -> str:
-    """Return the name of a template or schedule; raises UsageError."""
-    if NAME.fullmatch(name) is None:
-        raise UsageError(f"name {name[:60]!r}: {NAMES}")
-    return name
 
 
 def _placeholders(value: Any) -> Iterator[str]:

@@ -243,6 +243,7 @@ async def test_a_submission_uses_only_the_connection_of_the_caller(
             )
         await conn.commit()
     stored = await rt.read_model.job(job.number)
+    assert stored.request is not None
     assert (stored.status, stored.request.repo) == (Status.QUEUED, "Acme/Pay")
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from draftsman.errors import UsageError
-from draftsman.schedules.template import TemplateDefinition, check_name, define
+from draftsman.schedules.names import check_name
+from draftsman.schedules.template import TemplateDefinition, define
 from tests.support.cases import cases
 
 PARAMETERS = {

@@ -65,7 +65,6 @@ def config(
             people |= {name: people[name] | {"login": me.id}}
         path = tmp_path / f"{name}.toml"
         lines = [f"types.{name} = {{}}" for name in ("noop", "report")]
-        lines.append("questions.undo = 0")
         lines += [f"groups.{group} = {json.dumps(members)}" for group, members in GROUPS.items()]
         for person, fields in people.items():
             lines += [f"people.{person}.{key} = {json.dumps(fields[key])}" for key in fields]
@@ -93,6 +92,7 @@ def terminal(cli: Cli) -> Iterator[Callable[..., Terminal]]:
     opened: list[Terminal] = []
 
     def open_one(*args: object, **env: str) -> Terminal:
+        env = {"DRAFTSMAN_QUESTIONS__UNDO": "0"} | env  # answers count at once
         opened.append(Terminal("--config", cli.config, *args, **env))
         return opened[-1]
 

@@ -14,7 +14,6 @@ from typing import Final
 import pytest
 
 from draftsman_testing.factories import GATE, QUESTION, Factory
-from tests.support.cases import cases
 from tests.support.slow import slow_except
 
 NEVER: Final = {
@@ -42,6 +41,16 @@ RUN: Final = """
 from draftsman_tui.__main__ import main
 main()
 """
+
+
+DECLARATIONS: Final = """
+from importlib import import_module
+from draftsman_tui.cli.command_index import read
+for command in read().values():
+    import_module(command.module)
+"""
+"""What the help of the commands imports, and each completion in a shell."""
+NOT_FOR_HELP: Final = {"psycopg", "pydantic", "slack_bolt", "textual", "trello"}
 
 
 @pytest.fixture
@@ -85,10 +94,9 @@ async def test_a_running_embedded_server_is_used_without_psutil() -> None:
     assert "psutil" not in modules
 
 
-@cases("line", ["--help", "sweep --help"])
-async def test_help_loads_neither_settings_nor_a_driver(line: str) -> None:
-    modules = await loaded_modules(line, "")
-    assert packages(modules) & {"psycopg", "pydantic", "slack_bolt", "textual", "trello"} == set()
+async def test_no_declaration_of_a_command_loads_models_or_a_driver() -> None:
+    modules = await loaded_modules("", "", DECLARATIONS)
+    assert packages(modules) & NOT_FOR_HELP == set()
 
 
 def packages(modules: list[str]) -> set[str]:

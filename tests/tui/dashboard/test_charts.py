@@ -32,7 +32,7 @@ def test_a_chart_begins_at_0_and_shows_each_value_above(
 def _row(**fields: Any) -> Throughput:
     bars: list[int | None] = [None, *range(BARS - 1)]
     times = [None, None, *(float(60 * nth) for nth in range(BARS - 2))]
-    given = {"bars": bars, "wait_bars": times, "run_bars": [None] * BARS} | fields
+    given: dict[str, Any] = {"bars": bars, "wait_bars": times, "run_bars": [None] * BARS} | fields
     return Throughput(
         period=Period.DAY, by=ThroughputGroup.QUEUE, value="work\u200b", finished=9, failed=0,
         covered=86_400.0, wait_p50=1.0, wait_p95=1.0, run_p50=1.0, run_p95=1.0, **given,

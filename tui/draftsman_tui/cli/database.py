@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from draftsman.database.embedded import EmbeddedServer, ServerStatus
-from draftsman.database.migrate import RecordedPackage
 from draftsman.database.migration_files import Migration
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
@@ -20,6 +18,10 @@ from draftsman_tui.cli.app import App, command, command_group
 from draftsman_tui.cli.perform import confirm
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from draftsman.database.embedded import EmbeddedServer, ServerStatus
+    from draftsman.database.migrate import RecordedPackage
 
 ENDING: Final = 1.0
 """Seconds for which the connection of a program that has ended may still be open."""

@@ -6,22 +6,24 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from draftsman.actions.changes import no_diff_reason
 from draftsman.agent_runs.changes.user_repository import UserRepository
-from draftsman.agent_runs.policies.code_owners import ApprovalGroup, OwnerRules
-from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import parse_job
-from draftsman.repos.repo_catalog import RepoLocation
-from draftsman.runtime import Runtime
 from draftsman_tui.cli.app import App, command_group, number_of
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from draftsman.agent_runs.policies.code_owners import ApprovalGroup, OwnerRules
+    from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
+    from draftsman.repos.repo_catalog import RepoLocation
+    from draftsman.runtime import Runtime
 
 DIFF: Final = (
     "diff",

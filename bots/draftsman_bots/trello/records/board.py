@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from draftsman.field_errors import matching
 from draftsman.jobs.job import Mode, Status
-from draftsman.schedules.template import NAME, NAMES
+from draftsman.schedules.names import NAME, NAMES
 from draftsman.text import clean_fields
 from draftsman_bots.trello.records.cards import CardMove, check, end_moves, moves
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.agent_runs.mcp.protocol import Tool, ToolError
 from draftsman.errors import DraftsmanError
-from draftsman.handlers.worker_run import WorkerRun
 from draftsman.ids import job_name, job_number
 from draftsman.questions.question import derived_key
 from draftsman.questions.review_comment import ReviewComment
 from draftsman.text import humanize
+
+if TYPE_CHECKING:
+    from draftsman.handlers.worker_run import WorkerRun
 
 Ask = Callable[..., Awaitable[dict[str, Any]]]
 """Sends a message of a program to the run, by its type and fields; raises ToolError."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from draftsman.jobs.requests.invocation import Invocation
+if TYPE_CHECKING:
+    from draftsman.jobs.requests.invocation import Invocation
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from uuid import UUID
 
@@ -22,6 +21,7 @@ from draftsman import sizes
 from draftsman.field_errors import matching
 from draftsman.ids import MAX_JOB, job_name, job_number
 from draftsman.jobs.job import AGENT_TYPE, Condition, GroupKind, Mode, OnFailure, OnLost, Status
+from draftsman.jobs.requests.repeated_jobs import UniqueBy, UniqueStates
 from draftsman.jobs.runs.job_limits import check_overrides
 from draftsman.json_schemas.document_field import document
 from draftsman.repos.repo_url import check_secret
@@ -34,19 +34,6 @@ PERIOD = 86_400 * 366
 """Longest period, in seconds."""
 DEBOUNCES = 10
 """Periods of a debounce after which the job starts in any case."""
-
-
-UniqueBy = Literal["key", "subject", "args"]
-"""The common part of a request and an earlier job; `args` is all that a digest includes."""
-
-
-class UniqueStates(StrEnum):
-    """The jobs that a request can repeat, by their status."""
-
-    UNFINISHED = "unfinished"
-    SUCCESSFUL = "successful"
-    """Unfinished and completed jobs."""
-    ANY = "any"
 
 
 class Unique(BaseModel):

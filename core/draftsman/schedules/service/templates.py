@@ -23,10 +23,10 @@ from draftsman.json_schemas.parameter_schema import ParameterSchema
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.schedules import store
+from draftsman.schedules.names import check_name
 from draftsman.schedules.template import (
     Template,
     TemplateDefinition,
-    check_name,
 )
 from draftsman.settings import Settings
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
@@ -27,7 +28,7 @@ async def serving(
     """Run the command; provide the first line of its output: its URL."""
     process = await asyncio.create_subprocess_exec(
         *COMMAND, "--config", str(cli.config), "web", "--listen", listen, *options,
-        stdout=PIPE, stderr=PIPE,
+        stdout=PIPE, stderr=PIPE, env={**os.environ, "DRAFTSMAN_QUESTIONS__UNDO": "0"},
     )  # fmt: skip
     assert process.stdout is not None
     try:

@@ -21,14 +21,7 @@ from tests.support.statements import run
 from tests.tui.cli.cli_runner import Cli, Terminal
 
 WINDOW = 60
-pytestmark = pytest.mark.usefixtures("window_of_answers")
-
-
-@pytest.fixture
-def window_of_answers(cli: Cli) -> None:
-    """Let answers on a terminal count after a minute."""
-    text = cli.config.read_text()
-    cli.config.write_text(text.replace("questions.undo = 0", f"questions.undo = {WINDOW}"))
+HELD = {"DRAFTSMAN_QUESTIONS__UNDO": str(WINDOW)}
 
 
 async def test_an_answer_on_a_terminal_can_be_undone_until_it_counts(
@@ -42,7 +35,7 @@ async def test_an_answer_on_a_terminal_can_be_undone_until_it_counts(
     )
     job = await make.asked()
     name = f"{job.name}/1"
-    screen = terminal("answer", name, "red")
+    screen = terminal("answer", name, "red", **HELD)
     assert screen.end() == 0, screen.plain
     said = " ".join(screen.plain.split())
     assert f"{name} answered: red, counts at " in said
@@ -53,7 +46,7 @@ async def test_an_answer_on_a_terminal_can_be_undone_until_it_counts(
         f"{name} undone: it does not count; to answer again: draftsman answer {name}\n"
     )
     assert "has no answer of yours that can be undone" in (await cli("undo", name)).refused(1)
-    (await cli("undo")).refused(1, "nothing to undo: your answers", "can be undone for 60 s")
+    (await cli("undo")).refused(1, "nothing to undo: your answers", "can be undone for 10 s")
     (await cli("undo", job.name)).refused(1, f"{job.name} has no answer or cancel of yours")
     assert (await cli("answer", name, "red")).out.startswith(
         f"{name} answered: red; job "
@@ -79,7 +72,7 @@ async def test_an_answer_counts_although_its_terminal_was_killed(
     cli: Cli, make: Factory, terminal: Callable[..., Terminal], rt: Runtime, clock: Clock
 ) -> None:
     job = await make.asked()
-    screen = terminal("answer", f"{job.name}/1", "red")
+    screen = terminal("answer", f"{job.name}/1", "red", **HELD)
     screen.expect("no worker runs: waiting until it counts")
     os.kill(screen.pid, signal.SIGKILL)
     assert (await rt.questions.get(job.number, 1)).status is QuestionStatus.OPEN

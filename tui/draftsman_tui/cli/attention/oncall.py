@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.attention.oncall import Duty
-from draftsman.attention.service.oncall import OnCall
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman.formats import times
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from draftsman.attention.oncall import Duty
+    from draftsman.attention.service.oncall import OnCall
 
 
 @command(

@@ -8,13 +8,15 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import Failure, SchemaOutdated, UsageError
-from draftsman.settings import Settings
 from draftsman.text import text_digest
 from draftsman_tui.cli.demo.scripted_model import ScriptedModel, Turn, scripted_model
 from draftsman_tui.terminal.extras import source_folder
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
 
 REQUEST: Final = "Remove the unused import of inventory/report.py"
 COMMAND: Final = "sed -i '/^import textwrap$/d' inventory/report.py"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
-from draftsman.settings import Settings
 from draftsman_tui.cli.app import App
 from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from draftsman.channels import registry
 from draftsman.channels.plugin import ChannelPlugin
 from draftsman.errors import ConfigError
-from draftsman.settings import Settings
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.app_option import APP
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
@@ -19,6 +19,9 @@ from draftsman_tui.cli.processes.source_watch import SourceWatch
 from draftsman_tui.cli.processes.supervisor import Child
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import of_channel, require
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
 
 
 @command(

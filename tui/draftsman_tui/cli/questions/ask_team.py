@@ -10,7 +10,6 @@ from draftsman.errors import AnswerTimeout, DraftsmanError, Refused
 from draftsman.formats import times
 from draftsman.ids import job_name
 from draftsman.jobs.job import WAITING, Status
-from draftsman.jobs.requests.service.request_checks import build_request
 from draftsman_tui.cli.app import App, number_of
 from draftsman_tui.cli.jobs.job_wait import print_pause
 from draftsman_tui.cli.perform import call_of
@@ -45,6 +44,8 @@ async def submit_question(
     app: App, rt: Runtime, payload: dict[str, Any], *, notify: list[str], key: str | None = None
 ) -> SubmittedJob:
     """Submit a job that holds the question."""
+    from draftsman.jobs.requests.service.request_checks import build_request
+
     title = payload["text"].strip().split("\n")[0][:200]
     fields = {"type": TYPE, "payload": payload, "title": title, "key": key, "notify": notify}
     with options_named():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,11 +11,13 @@ from draftsman.entities.jobs import QUEUED_JOBS, QueuedRow
 from draftsman.entities.queues import condition_text, worker_text
 from draftsman.errors import UsageError
 from draftsman.ids import JobRef
-from draftsman.queues.service.queues import Place
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import act
 from draftsman_tui.terminal import params
+
+if TYPE_CHECKING:
+    from draftsman.queues.service.queues import Place
 
 MAX_HELD: Final = 3
 """Queues with held jobs that are listed by name."""

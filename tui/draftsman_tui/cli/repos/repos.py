@@ -297,8 +297,8 @@ async def check(app: App, name: str) -> None:
         app.out.document(document | ({} if access is None else {"forge": access}))
     else:
         print_checks(app, results)
-        if text := without_validators(app, location, saved.profile):
-            app.out.info(f"nothing to run: {location.name} has {text}")
+        if (missing := without_validators(app, location, saved.profile)) is not None:
+            app.out.info(f"nothing to run: {location.name} has {missing}")
     if access is not None and access.status == "ok" and not app.json:
         app.out.print(f"forge {access.forge}: {access.text}")
     if failing := [result.name for result in results if result.required and not result.passed]:

@@ -8,7 +8,7 @@ import click
 
 from draftsman.errors import UsageError
 from draftsman.jobs.job import Condition, OnFailure
-from draftsman.jobs.requests.invocation import UniqueBy, UniqueStates
+from draftsman.jobs.requests.repeated_jobs import UniqueBy, UniqueStates
 from draftsman_tui.cli.requests import type_options
 from draftsman_tui.terminal import params
 

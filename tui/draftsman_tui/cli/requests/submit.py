@@ -12,7 +12,6 @@ from draftsman.actions import requests as actions
 from draftsman.errors import UsageError
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL
-from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.jobs.requests.uncommitted_changes import FIELD, named
 from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command
@@ -158,6 +157,8 @@ def check_before(
 
 def built_request(app: App, fields: Mapping[str, Any]) -> Invocation:
     """Return the request; raises UsageError in the terms of the options."""
+    from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
+
     with options_named():
         require_instructions(fields)
         return build_request(fields, app.settings)

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from draftsman.actions.action import Call
 from draftsman.actions.requests import submit_many, submitted
 from draftsman.errors import IdempotencyConflict, UsageError
-from draftsman.jobs.requests.invocation import Invocation
-from draftsman.jobs.requests.service.request_checks import build_request
 from draftsman_tui.cli.app import App
 from draftsman_tui.cli.perform import call_of
 from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params, stdio
 
 if TYPE_CHECKING:
+    from draftsman.jobs.requests.invocation import Invocation
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.runtime import Runtime
 
@@ -159,6 +158,9 @@ async def _request(
     origin: str, text: str, fields: dict[str, Any], rt: Runtime, unchecked: bool
 ) -> Invocation:
     """Return the checked request of a line; raises UsageError that names the line."""
+    from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.jobs.requests.service.request_checks import build_request
+
     line_fields = params.json_object(text, origin)
     if unknown := sorted(line_fields.keys() - Invocation.model_fields.keys()):
         allowed = ", ".join(Invocation.model_fields)

@@ -15,7 +15,6 @@ from draftsman.formats import times
 from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
-from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import MEANINGS, Misfire, Overlap, ScheduleSpec, find_zone
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
@@ -272,6 +271,8 @@ def _rule(options: dict[str, Any]) -> str:
 
 def _phrase_rule(text: str, zone: str | None, now: datetime) -> tuple[str, str | None]:
     """Return the rule of --when, and its zone; raises UsageError."""
+    from draftsman.schedules.phrases import whole_phrase
+
     phrase = whole_phrase(text)
     if phrase.zone is not None and zone not in (None, phrase.zone):
         raise UsageError(f"--when names the zone {phrase.zone}, and --zone {zone}; use one")

@@ -16,7 +16,6 @@ from draftsman.entities.schedules import TEMPLATES, template_data
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
-from draftsman.schedules.template import define
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import list_rows
@@ -356,6 +355,8 @@ def _definition(
     base: Mapping[str, Any], text: tuple[str, ...], options: dict[str, Any]
 ) -> TemplateDefinition:
     """Return the definition: the file or the base, with the given fields."""
+    from draftsman.schedules.template import define
+
     file = options.pop("file")
     schema = options.pop("schema")
     parameters = options.pop("parameter")
@@ -369,6 +370,8 @@ def _definition(
 
 def _edited(data: dict[str, Any]) -> TemplateDefinition:
     """Return the definition that the person wrote in an editor."""
+    from draftsman.schedules.template import define
+
     text = click.edit(json.dumps(data, indent=2, ensure_ascii=False) + "\n", extension=".json")
     if text is None:
         return define(data)

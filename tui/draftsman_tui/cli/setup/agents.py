@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from draftsman.errors import Failure, NotFound
 from draftsman.formats.invisible import one_line
-from draftsman.sandbox.processes.agent_check import AgentCheck
-from draftsman.settings.agents import known_table
-from draftsman.settings.network import as_json
 from draftsman.value_format import network_text
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.setup.configuration import mask_command
 from draftsman_tui.terminal import params
+
+if TYPE_CHECKING:
+    from draftsman.sandbox.processes.agent_check import AgentCheck
 
 
 @command_group(
@@ -92,6 +92,8 @@ async def check_agent(app: App, name: str | None, probe: bool, timeout: float) -
         await _check_all(app, probe, timeout)
         return
     if name not in app.settings.agents:
+        from draftsman.settings.agents import known_table
+
         known = ", ".join(app.settings.agent_names)
         add = f"; to add it, an empty [agents.{name}] is enough" if known_table(name) else ""
         text = f"no agent {name!r} in the configuration; configured agents: {known}{add}"
@@ -192,6 +194,8 @@ async def _probe(app: App, name: str, timeout: float) -> dict[str, Any]:
 
 
 def _document(check: AgentCheck) -> dict[str, Any]:
+    from draftsman.settings.network import as_json
+
     return {
         "name": check.name,
         "kind": check.kind,

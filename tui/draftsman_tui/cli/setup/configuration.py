@@ -6,13 +6,15 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from draftsman.errors import NotFound
-from draftsman.settings import Settings
 from draftsman_tui.cli.app import App, command
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
 
 PLAIN_OPTIONS: Final = ("--auth-type",)
 """Options whose names look like those of secrets."""

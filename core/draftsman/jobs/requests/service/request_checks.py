@@ -28,7 +28,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.job_limits import check_override_names
 from draftsman.repos.repo_catalog import AmbiguousRepo, RepoLocation
 from draftsman.repos.repo_url import MAX_URL_LENGTH, is_repo_url, repository_top
-from draftsman.repos.service import Repos
+from draftsman.repos.service import CATALOG_AGE, Repos
 from draftsman.settings import Settings
 from draftsman.worker.registry.service import live_workers
 
@@ -264,11 +264,9 @@ class RequestChecks:
         }
         if not issues:
             return
-        from draftsman.forges.project import registered_source
-
         for text, issue in issues.items():
             table = self._settings.forges.get(issue.forge)
-            if table is None or await registered_source(self._repos, table.url, issue.path):
+            if table is None or await self.registered_source(table.url, issue.path):
                 continue
             problem = f"{issue.path} is not a registered repository of [forges.{issue.forge}]"
             raise RejectedField(
@@ -279,6 +277,17 @@ class RequestChecks:
                 value=text,
                 skippable=True,
             )
+
+    async def registered_source(self, forge_url: str, path: str) -> str | None:
+        """Return the URL of the registered repository that is `acme/pay` on this forge."""
+        from draftsman.forges.project import source_of
+
+        for age in (CATALOG_AGE, 0):
+            named = (await self._repos.catalog(age=age)).named(path.rpartition("/")[2])
+            source = source_of(forge_url, path, [repo.remote_url for repo in named])
+            if source is not None:
+                return source
+        return None
 
     def _is_replaced(self, request: Invocation) -> bool:
         """Return whether a handler of the configuration replaces the built-in type."""
