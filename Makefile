@@ -59,9 +59,8 @@ format: $(STAMP) ## apply ruff's fixes and format
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-# Sets $$python, or says in one line what is missing. Distributions build theirs with optimizations
-# that a Python of pyenv lacks by default: with it, the tests need a sixth more CPU.
-CANDIDATES := $(if $(PYTHON),"$(PYTHON)",/usr/bin/python3 python3 python3.13 python3.12 python3.11 python3.14)
+# Sets $$python, or says in one line what is missing.
+CANDIDATES := $(if $(PYTHON),"$(PYTHON)",python3 python3.13 python3.12 python3.11 python3.14)
 define FIND_PYTHON
 set -e; python=; for candidate in $(CANDIDATES); do \
   if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \

@@ -1669,7 +1669,7 @@ CREATE OR REPLACE FUNCTION draftsman.grant_jobs() RETURNS void LANGUAGE sql AS $
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.violated_request_rule(draftsman.job_requests),
         draftsman.repo_of(draftsman.job_requests), draftsman.is_repo_of(text, text[]),
-        draftsman.is_job_of(bigint, text[]),
+        draftsman.is_job_of(bigint, text[]), draftsman.retry_of_job(bigint),
         draftsman.violates_hold(draftsman.job_hold, text, draftsman.job_status, int, text, text[]),
         draftsman.violated_rule(draftsman.job_states)');
     SELECT draftsman.grant_to('worker bot person', 'EXECUTE ON FUNCTION
@@ -1678,7 +1678,7 @@ CREATE OR REPLACE FUNCTION draftsman.grant_jobs() RETURNS void LANGUAGE sql AS $
         draftsman.cancel_job(bigint, text, text), draftsman.pause_job(bigint, text, text, text),
         draftsman.unpause_job(bigint, text, text),
         draftsman.dismiss_job(bigint, text, text, text),
-        draftsman.undismiss_job(bigint, text, text), draftsman.retry_of_job(bigint),
+        draftsman.undismiss_job(bigint, text, text),
         draftsman.send_message(bigint, draftsman.channel, text, text, text, text, text),
         draftsman.inherit_messages(bigint, bigint), draftsman.inherit_attachments(bigint, bigint),
         draftsman.do_due_work(int, bigint[], bigint[]),

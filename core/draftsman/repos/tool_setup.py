@@ -108,7 +108,9 @@ def parse_setup(text: str) -> ToolSetup | None:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
-        raise UsageError(f"--setup: {str(error).lower()}; write it as in a shell") from None
+        raise UsageError(
+            f"the setup command: {str(error).lower()}; write it as in a shell"
+        ) from None
     known = next((row for row in LOCK_FILES if row.command[0] == words[0]), None)
     python = VENV_PYTHON if ".venv" in text or (known and known.python) else ""
     command = ("sh", "-c", text.strip()) if _SHELL.search(text) else words

@@ -96,6 +96,8 @@ BREAK = {
         " RETURNING month)"
         " INSERT INTO draftsman.archived_jobs SELECT %(run)s, month, 1, 1 FROM m"
     ),
+    "failures_are_open": "UPDATE draftsman.job_states SET status = 'failed' WHERE number = %(run)s",
+    "only_failures_are_dismissed": "INSERT INTO draftsman.open_failures VALUES (%(run)s, 'failed')",
     "retries_have_one_successor": "UPDATE draftsman.job_requests SET retry_of = %(run)s",
     "has_targets_is_set": "UPDATE draftsman.job_states SET has_targets = false",
     "newest_status_is_queued": "UPDATE draftsman.deliveries SET version = 1 WHERE kind = 'status'",

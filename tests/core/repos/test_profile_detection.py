@@ -162,5 +162,7 @@ def test_a_setup_is_written_as_in_a_shell(text: str, command: tuple[str, ...], p
 
 def test_an_empty_setup_is_none_and_a_broken_one_is_refused() -> None:
     assert parse_setup(" ") is None
-    with pytest.raises(UsageError, match="--setup: no closing quotation; write it as in a shell"):
+    with pytest.raises(
+        UsageError, match="the setup command: no closing quotation; write it as in a shell"
+    ):
         parse_setup("make 'x")

@@ -106,7 +106,7 @@ async def test_doctor_and_repos_check_name_the_missing_rights(
             return found.status, found.text
 
         assert await finding() == ("warn", f"no registered repository is on {world.base}")
-        await rt.repos.add(Repo.at(parse(site.fake.url)), profile(PASSES), make.owner)
+        await configured.repos.add(Repo.at(parse(site.fake.url)), profile(PASSES), make.owner)
         assert await finding() == ("ok", "acme/pay: draftsman-bot")
         done = await cli("repos", "check", "pay")
         assert (done.code, "forge acme: acme/pay: draftsman-bot\n" in done.out) == (0, True)
