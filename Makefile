@@ -60,7 +60,7 @@ format: $(STAMP) ## apply ruff's fixes and format
 	@$(BIN)/ruff format
 
 # Sets $$python, or says in one line what is missing. Distributions build theirs with optimizations
-# that a Python of pyenv lacks by default: with it, the tests need a quarter more CPU.
+# that a Python of pyenv lacks by default: with it, the tests need a sixth more CPU.
 CANDIDATES := $(if $(PYTHON),"$(PYTHON)",/usr/bin/python3 python3 python3.13 python3.12 python3.11 python3.14)
 define FIND_PYTHON
 set -e; python=; for candidate in $(CANDIDATES); do \
