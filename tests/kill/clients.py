@@ -231,7 +231,8 @@ async def _wait_for_jobs(rt: Runtime) -> None:
     listed = await rt.workflows.groups.members("killed")
     assert [(item.ordinal, item.number) for item in listed][:2] == [*enumerate(jobs, 1)]
     await rt.read_model.jobs(group="killed")
-    await rt.read_model.check_source("cli")
+    assert "cli" in await rt.read_model.sources()
+    assert await rt.read_model.newest_values("type") == ["noop"]
     with suppress(Refused):
         await rt.job_control.cancel_group("killed", OWNER)
     late = invocation(type="noop", key="late member", group="killed", queue="nobody")

@@ -19,6 +19,7 @@ from draftsman.actions.action import Action, Call
 from draftsman.agent_runs.activity.activity import ActivityKind
 from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text
 from draftsman.agent_runs.changes.shown_diff import shown_diff
+from draftsman.entities.filter_values import unknown_value
 from draftsman.entities.jobs import JOBS
 from draftsman.errors import DraftsmanError, NotFound, NotPermitted
 from draftsman.formats.amounts import count_text
@@ -178,10 +179,12 @@ async def jobs(context: WebContext, request: Request) -> Response:
     older = jobs_page.scanned_to
     if older is None and len(jobs_page.jobs) == PAGE_SIZE:
         older = jobs_page.jobs[-1].number
+    is_empty = not jobs_page.jobs and older is None
     return page(
         "jobs",
         visit,
         active="jobs",
+        unknown=await unknown_value(rt, filters) if is_empty else "",
         table=table(JOBS, await rt.read_model.with_figures(jobs_page.jobs), now),
         statuses=[
             *((name, text) for name, (text, _) in _GROUPS.items()),

@@ -53,7 +53,8 @@ async def test_jobs_are_filtered_and_paged(
     assert f"D-{own}<" in mine
     assert f"D-{done}<" not in mine
     assert "Mine &amp; yours" in mine
-    assert "match the filter" in (await anna.get("/jobs?repo=none/none")).text
+    assert "No repository &#34;none/&lt;b&gt;&#34;" in (await anna.get("/jobs?repo=none/<b>")).text
+    assert "match the filter" in (await anna.get("/jobs?status=running")).text
     for bad in ("status=bogus", "before=x", "before=99999999999999999999"):
         assert (await anna.get(f"/jobs?{bad}")).status_code == 200
     for bad in ("repo=%00", "repo=a%00b", "status=%00", "mine=%00"):

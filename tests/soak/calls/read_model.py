@@ -144,5 +144,11 @@ CALLS: Final[dict[str, Call]] = {
     "details.pauses": Call(read_model.pauses),
     "details.answer_times": Call(read_model.answer_times, 10_000, "the last 10,000 answers"),
     "details.sources": Call(read_model.sources),
+    "details.newest_values: repo": Call(
+        lambda conn: read_model.newest_values(conn, "repo", ALL - 1000), 2000, "the newest jobs"
+    ),
+    "details.newest_values: tag": Call(
+        lambda conn: read_model.newest_values(conn, "tag", ALL - 1000), 2000, "the newest jobs"
+    ),
     "details.health": Call(read_model.health),
 }

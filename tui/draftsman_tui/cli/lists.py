@@ -35,9 +35,17 @@ def list_rows(entity: Entity[Any]) -> Callable[[App], Awaitable[None]]:
 
 
 def print_list(
-    app: App, entity: Entity[T], rows: Sequence[T], empty: str = "", now: datetime | None = None
+    app: App,
+    entity: Entity[T],
+    rows: Sequence[T],
+    empty: str = "",
+    now: datetime | None = None,
+    *,
+    unknown: str = "",
 ) -> None:
     """Print rows as JSON or as a table, or else what to do; `empty` is about a selection.
+
+    `unknown` is the sentence about a value of a filter that nothing has, if it is one.
 
     Only those that the options of the list select are printed, in their order.
     """
@@ -45,6 +53,10 @@ def print_list(
     rows = selected(app, entity, rows, now)
     if app.json:
         app.out.document([entity.data(row) for row in rows])
+    if unknown:
+        app.out.info(unknown)
+    elif app.json:
+        return
     elif rows:
         print_table(app, entity, rows, now)
     elif app.where:

@@ -5,13 +5,13 @@ The page of a command is that of the first row of the index (`docs/README.md`) t
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from draftsman import resources
 from draftsman.errors import CommandHint, NotFound
+from draftsman.formats.near_names import did_you_mean
 
 INDEX: Final = "README"
 _ROW: Final = re.compile(r"^\| [^|]+ \| ([^|]+) \| \[[^]]+\]\(([\w-]+)\.md(#[^)]*)?\) \|$", re.M)
@@ -70,6 +70,5 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str, int]]:
 
 
 def _unknown(what: str, word: str, known: Iterable[str]) -> NotFound:
-    near = difflib.get_close_matches(word, [*known], 2)
-    tail = f"; did you mean {' or '.join(near)}?" if near else ""
+    tail = did_you_mean(word, known, 2)
     return NotFound(f"there is no {what}{tail}", hint=CommandHint("help --page"))

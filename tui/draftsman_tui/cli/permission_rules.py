@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from draftsman.actions import rules as actions
+from draftsman.entities.filter_values import unknown_value
 from draftsman.entities.permission_rules import RULES, backtest_lines, history_lines, rule_data
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
@@ -70,7 +71,8 @@ async def list_rules(app: App, repo: str | None) -> None:
     """List permission rules, newest first."""
     async with app.runtime(read_only=True) as rt:
         saved_rules = await rt.rules.all(repo)
-    print_list(app, RULES, saved_rules)
+        unknown = "" if saved_rules else await unknown_value(rt, {"repo": repo})
+    print_list(app, RULES, saved_rules, unknown=unknown)
 
 
 @rules.subcommand("show", examples=("draftsman rules show 3", "draftsman rules show 3 --json"))

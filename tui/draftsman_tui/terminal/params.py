@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -18,6 +17,7 @@ import click
 
 from draftsman.durations import parse_duration, parse_instant, parse_since
 from draftsman.errors import UsageError
+from draftsman.formats.near_names import did_you_mean
 from draftsman.ids import JobRef, job_number, parse_job, parse_jobs, parse_question
 from draftsman.jobs.job import Status
 from draftsman.text import clean
@@ -157,20 +157,15 @@ def _statuses(names: Sequence[str], text: str) -> tuple[str, ...]:
     for word in text.split(","):
         name = word.strip().lower().replace("-", "_").replace(" ", "_")
         if name not in names:
+            tail = did_you_mean(name, names, 2)
             raise UsageError(
-                f"unknown status {word.strip()!r}{near(name, names)}; available: {', '.join(names)}"
+                f"unknown status {word.strip()!r}{tail}; available: {', '.join(names)}"
             )
         if name == WAITING:
             statuses += [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
         else:
             statuses.append(name if name == PAUSED else Status(name))
     return tuple(statuses)
-
-
-def near(name: str, names: Iterable[str]) -> str:
-    """Return the question whether one of the names that are most like this was meant, or ""."""
-    found = get_close_matches(name, list(names), 2)
-    return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 def _status(*others: str) -> Parsed:

@@ -49,6 +49,12 @@ async def sources(conn: Connection) -> list[str]:
     return [row[0] for row in await rows(conn, _Q["sources"])]
 
 
+async def newest_values(conn: Connection, field: str, lowest: int) -> list[str]:
+    """Return the values that the jobs above this number have in a field, each once."""
+    params = {"field": field, "lowest": lowest}
+    return [row[0] for row in await rows(conn, _Q["newest_values"], params)]
+
+
 async def page(conn: Connection, filters: dict[str, Any]) -> list[JobSummary]:
     """Return jobs, newest first, with numbers from `lowest` to below `before`."""
     async with conn.transaction():

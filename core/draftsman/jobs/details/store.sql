@@ -22,6 +22,21 @@ SELECT
 -- name: sources
 SELECT name FROM draftsman.channels ORDER BY name
 
+-- The values of a field of the newest jobs, by which a typo in a filter is named.
+-- name: newest_values
+SELECT DISTINCT v.value
+  FROM draftsman.job_requests
+ CROSS JOIN LATERAL unnest(
+       CASE %(field)s::text
+            WHEN 'agent' THEN ARRAY[agent]
+            WHEN 'type' THEN ARRAY[type]
+            WHEN 'invoker' THEN ARRAY[invoker_id]
+            WHEN 'repo' THEN ARRAY[repo_name, concat_ws('/', repo_owner, repo_name)]
+            ELSE tags END) AS v (value)
+ WHERE number > %(lowest)s AND v.value <> '' AND
+-- visible job: number
+ ORDER BY v.value
+
 -- name: find
 SELECT number FROM draftsman.job_requests
  WHERE id BETWEEN %(lowest)s AND %(highest)s AND

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -13,6 +12,7 @@ from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.formats.amounts import COUNT_LIMIT
+from draftsman.formats.near_names import did_you_mean
 from draftsman.ids import actor_name, job_name, pause_name, unknown_job
 from draftsman.jobs.fits import MOVABLE, PRIORITIZED
 from draftsman.jobs.job import Status
@@ -115,8 +115,7 @@ class Queues:
             return
         if await self.is_used(queue):
             return
-        near = get_close_matches(queue, sorted(names), 3)
-        tail = f"; did you mean {' or '.join(near)}?" if near else ""
+        tail = did_you_mean(queue, sorted(names))
         raise NotFound(
             f"unknown queue {queue!r}: it has no jobs, no worker and no setting{tail};"
             f" known queues: {', '.join(sorted(names))}",

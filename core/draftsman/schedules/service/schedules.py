@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
@@ -20,6 +19,7 @@ from draftsman.errors import (
     Refused,
     UsageError,
 )
+from draftsman.formats.near_names import did_you_mean
 from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
@@ -331,8 +331,7 @@ class Schedules:
         if (schedule := await read(conn, name)) is not None:
             return schedule
         names = [schedule.name for schedule in await store.all_schedules(conn)]
-        near = get_close_matches(name, names, 3)
-        tail = f"; did you mean {' or '.join(near)}?" if near else ""
+        tail = did_you_mean(name, names)
         raise NotFound(
             f"unknown schedule {clean(name)[:80]!r}{tail}", hint=CommandHint("schedules list")
         )

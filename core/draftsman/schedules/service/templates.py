@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Conflict, NotFound, UsageError
+from draftsman.formats.near_names import did_you_mean
 from draftsman.job_types.published.service import PublishedTypes
 from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests.entered_form import EnteredForm
@@ -205,8 +205,7 @@ async def find_template(conn: Connection, name: str, version: int | None = None)
             f"template {name} has no version {version}", hint=CommandHint("templates show", name)
         )
     names = [template.name for template in await store.newest_templates(conn)]
-    near = get_close_matches(name, names, 3)
-    tail = f"; did you mean {' or '.join(near)}?" if near else ""
+    tail = did_you_mean(name, names)
     raise NotFound(f"unknown template {name[:80]!r}{tail}", hint=CommandHint("templates list"))
 
 

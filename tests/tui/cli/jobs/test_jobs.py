@@ -33,7 +33,7 @@ async def test_an_empty_list_of_jobs_shows_the_next_command(cli: Cli) -> None:
     assert (done.code, done.out) == (0, "")
     assert "draftsman submit" in done.err
     assert (await cli("jobs", "--json")).json == []
-    assert "no jobs match the filters" in (await cli("jobs", "--tag", "x")).err
+    assert "no jobs match the filters" in (await cli("jobs", "--since", "1h")).err
 
 
 async def test_named_jobs_and_ranges_are_listed(cli: Cli, make: Factory) -> None:
@@ -226,10 +226,8 @@ async def test_jobs_are_found_by_type_queue_source_key_person_and_tags(
     assert await numbers("--mine") == [report]
     assert await numbers("--mine", who="anna") == [other]
     none = (await cli("jobs", "--type", "http_requst")).err
-    assert "no jobs match the filters" in none
-    assert "unknown job type 'http_requst'" in none
-    assert "did you mean http_request?" in none
-    assert "unknown" not in (await cli("jobs", "--type", "http_request")).err
+    assert none == 'no job type "http_requst"; did you mean http_request?\n'
+    assert "no jobs match the filters" in (await cli("jobs", "--type", "http_request")).err
 
 
 async def test_the_source_of_a_job_may_be_a_channel_that_is_no_longer_installed(
@@ -263,7 +261,6 @@ async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> No
         (["--sort", "bogus"], "cannot sort by 'bogus'; available: job, status"),
         (["--where", "bogus>1"], "no column 'bogus' in this table; columns: job, status"),
         (["--where", "title"], "'title' is no condition on a column"),
-        (["--source", "fax"], "slack"),
     ],
 )
 async def test_an_invalid_argument_is_refused(cli: Cli, arguments: list[str], message: str) -> None:

@@ -61,6 +61,7 @@ async def test_several_jobs_are_waited_for(cli: Cli, make: Factory, rt: Runtime)
     nothing = await cli("wait", "--tag", "nightly")
     assert (nothing.code, nothing.out) == (0, "")
     assert "no unfinished jobs match" in nothing.err
+    assert "did you mean nightly?" in (await cli("wait", "--tag", "nigtly")).err
     (await cli("wait")).refused(2, "name jobs, or filter them")
     (await cli("wait", first.name, "--tag", "nightly")).refused(2, "name jobs, or filter them")
 

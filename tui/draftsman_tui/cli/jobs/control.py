@@ -181,8 +181,9 @@ async def dismiss(
         numbers, unknown = await numbers_of(app, rt, jobs)
         if not jobs:
             filters["tags"] = filters.pop("tag")
-            numbers = confirm_selected(
+            numbers = await confirm_selected(
                 app,
+                rt,
                 actions.dismiss,
                 await _matching(rt, failures=True, **filters),
                 {
@@ -191,6 +192,7 @@ async def dismiss(
                 },
                 done="dismissed",
                 empty="no failures to dismiss; to list them: draftsman jobs --failures",
+                filters=filters,
                 dry_run=dry_run,
                 yes=yes,
             )
@@ -281,13 +283,15 @@ async def cancel(
             prompts.confirm(f"{selection.question} {selection.note()}")
         if not jobs:
             filters["tags"] = filters.pop("tag")
-            numbers = confirm_selected(
+            numbers = await confirm_selected(
                 app,
+                rt,
                 actions.cancel,
                 await _matching(rt, **filters),
                 {"AGE": lambda job: times.age(job.created_at)},
                 done="canceled",
                 empty="no jobs match the filters; to list all jobs: draftsman jobs",
+                filters=filters,
                 dry_run=dry_run,
                 yes=yes,
             )

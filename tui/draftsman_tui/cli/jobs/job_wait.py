@@ -11,6 +11,7 @@ import click
 
 from draftsman.agent_runs.changes.shown_diff import diffstat
 from draftsman.deliveries import result_text
+from draftsman.entities.filter_values import unknown_value
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
@@ -76,7 +77,8 @@ async def wait(
         else:
             numbers = await _matching(rt, mine=mine, **given)
         if len(jobs) != 1:
-            await _wait_for_all(app, rt, numbers, timeout)
+            unknown = "" if numbers else await unknown_value(rt, given)
+            await _wait_for_all(app, rt, numbers, timeout, unknown)
             return
         with left_by_interrupt(app, numbers[0]):
             await print_missing_worker(app, rt, numbers[0])
@@ -94,11 +96,11 @@ async def _matching(rt: Runtime, *, mine: bool, **filters: Any) -> list[int]:
 
 
 async def _wait_for_all(
-    app: App, rt: Runtime, numbers: Sequence[int], timeout: float | None
+    app: App, rt: Runtime, numbers: Sequence[int], timeout: float | None, unknown: str
 ) -> None:
     """Wait for all jobs, and print each when it ends; raises the error of the first that failed."""
     if not numbers:
-        app.out.info("no unfinished jobs match; to list all jobs: draftsman jobs")
+        app.out.info(unknown or "no unfinished jobs match; to list all jobs: draftsman jobs")
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout):
             async for number in rt.read_model.ends(numbers):

@@ -13,9 +13,10 @@ import click
 from draftsman.durations import format_duration
 from draftsman.entities import cells
 from draftsman.entities.cells import Cell
+from draftsman.entities.filter_values import unknown_value
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
 from draftsman.entities.queues import hold_text, worker_text
-from draftsman.errors import Refused, RejectedField, UsageError
+from draftsman.errors import Refused, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import one_line
@@ -129,8 +130,6 @@ async def jobs(
             numbers = [await number_of(rt, job) for job in jobs if not job.in_range]
             filters["numbers"] = [*numbers, *(job.number for job in jobs if job.in_range)]
             filters["limit"] = MAX_JOBS
-        if filters["source"] is not None:
-            await rt.read_model.check_source(filters["source"])
         counts: JobFilters = {**filters, "statuses": statuses, "since": oldest, "until": newest}  # type: ignore[typeddict-item]
         counts |= {"paused": paused, "invoker": invoker}
         page_filters: JobFilters = {**counts, "before": cursor}
@@ -147,10 +146,10 @@ async def jobs(
                 options = {"status": ",".join(names), "since": since, "until": until, **filters}
                 older = _older(page_jobs[-1].number, options)
                 await _print_more(app, rt, counts, len(shown), older)
-        elif page.scanned_to is None:
+        if not shown and page.scanned_to is None:
+            unknown = "" if page_jobs else await unknown_value(rt, filters)
             narrowed = bool(since or until or before or _has_filters(filters))
-            _print_no_jobs(app, names, narrowed=narrowed)
-            await _print_unknown_type(app, rt, filters["type"])
+            _print_no_jobs(app, names, unknown, narrowed=narrowed)
         if page.scanned_to is not None:
             options = {"status": ",".join(names), "since": since, "until": until, **filters}
             older = _older(page.scanned_to, options)
@@ -298,16 +297,12 @@ def _has_filters(filters: dict[str, Any]) -> bool:
     return any(value for name, value in filters.items() if name not in {"limit", "sort"})
 
 
-async def _print_unknown_type(app: App, rt: Runtime, type: str | None) -> None:
-    try:
-        if type is not None:
-            await rt.request_checks.check_type(type)
-    except RejectedField as error:
-        app.out.info(str(error))
-
-
-def _print_no_jobs(app: App, statuses: Sequence[str], *, narrowed: bool) -> None:
-    if [*statuses] == [Status.DEAD_LETTER] and not narrowed:
+def _print_no_jobs(app: App, statuses: Sequence[str], unknown: str, *, narrowed: bool) -> None:
+    if unknown:
+        app.out.info(unknown)
+    elif app.json:
+        return
+    elif [*statuses] == [Status.DEAD_LETTER] and not narrowed:
         print_list(app, DEAD_LETTERS, [])
     elif statuses or narrowed:
         app.out.info("no jobs match the filters; to list all jobs: draftsman jobs")

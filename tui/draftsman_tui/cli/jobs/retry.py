@@ -78,8 +78,9 @@ async def retry(
                 app.out.info(
                     f"{counted(retried, 'matching job was', 'matching jobs were')} already retried"
                 )
-            numbers = confirm_selected(
+            numbers = await confirm_selected(
                 app,
+                rt,
                 actions.retry,
                 new,
                 {
@@ -88,6 +89,7 @@ async def retry(
                 },
                 done="retried",
                 empty="no jobs to retry; to list dead letters: draftsman jobs --status dead_letter",
+                filters=filters,
                 dry_run=dry_run,
                 yes=yes,
             )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.entities.filter_values import unknown_value
 from draftsman.errors import UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from draftsman.actions.action import Action
     from draftsman.ids import JobRef
     from draftsman.jobs.job_summary import FinishedJob, JobSummary
+    from draftsman.runtime import Runtime
 
 
 def filter_options(verb: str, since: str) -> params.Option:
@@ -51,12 +53,14 @@ def filters_of(jobs: Sequence[JobRef], options: dict[str, Any], *, dry_run: bool
     return options | {"statuses": statuses}
 
 
-def confirm_selected(
+async def confirm_selected(
     app: App,
+    rt: Runtime,
     action: Action[int, ..., Any],
     matching: Sequence[JobSummary | FinishedJob],
     columns: Mapping[str, Callable[[Any], str]],
     *,
+    filters: Mapping[str, Any],
     done: str,
     empty: str,
     dry_run: bool,
@@ -64,12 +68,17 @@ def confirm_selected(
 ) -> list[int]:
     """Return the numbers of the matching jobs after a confirmation; none if nothing is to be done.
 
-    Then it prints the jobs of a dry run with further `columns`, or that there are none.
+    Then it prints the jobs of a dry run with further `columns`, or that there are none, and which
+    value of the `filters` is unknown.
     """
     if matching and not dry_run:
         return confirm_matching(app, action, matching, yes=yes)
+    unknown = "" if matching else await unknown_value(rt, filters)
     if app.json:
         app.out.document(matching)
+    if unknown:
+        app.out.info(unknown)
+    if app.json or unknown:
         return []
     if matching:
         rows: list[Sequence[Text | str]] = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.actions import jobs as actions
+from draftsman.entities.filter_values import unknown_value
 from draftsman.entities.jobs import QUEUED_JOBS, QueuedRow
 from draftsman.entities.queues import condition_text, worker_text
 from draftsman.errors import UsageError
@@ -67,13 +68,17 @@ async def print_queued(app: App, limit: int, queue: str | None) -> None:
         queued = await rt.queues.order(limit, queue)
         waiting = await rt.queues.held(limit, queue)
         summaries = await rt.queues.all()
+        is_empty = not queued and not waiting
+        unknown = await unknown_value(rt, {"queue": queue}) if is_empty else ""
     conditions = [
         *(QueuedRow(job, worker_text(job.hold, job.queue, job.type)) for job in queued),
         *(QueuedRow(job, condition_text(job.hold or "", job.held_by)) for job in waiting),
     ]
     if conditions or app.json:
-        print_list(app, QUEUED_JOBS, conditions)
-    if app.json:
+        print_list(app, QUEUED_JOBS, conditions, unknown=unknown)
+    elif unknown:
+        app.out.info(unknown)
+    if app.json or unknown:
         return
     if queue is not None and queue not in {summary.name for summary in summaries}:
         app.out.info(f"no job waits in the queue {queue!r}; for the queues: draftsman queues")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from draftsman.entities.filter_values import ANYBODY, ME
 from draftsman.events.event import Event
 from draftsman.jobs.job import WAITING
 from draftsman.questions.question import OpenQuestion, QuestionKind
 from draftsman_tui.dashboard.frame.connection import Connection
-from draftsman_tui.dashboard.tables.filter import ANYBODY, ME
 
 MAX_READ: Final = 1000
 """Open questions among which new ones are found."""

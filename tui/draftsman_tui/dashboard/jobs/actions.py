@@ -9,6 +9,7 @@ from draftsman.actions import changes, jobs
 from draftsman.actions.action import listed
 from draftsman.actions.jobs import Selection, select
 from draftsman.durations import parse_since
+from draftsman.entities.filter_values import unknown_value
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, Status
@@ -189,10 +190,10 @@ async def retry_all(screen: MainScreen, text: str) -> None:
     new = [job for job in matches if job.followed_by is None]
     skipped = len(matches) - len(new)
     if not new:
-        raise Refused(
-            "nothing to retry: "
-            + ("all matching jobs were already retried" if skipped else "no finished job matches")
-        )
+        problem = "all matching jobs were already retried" if skipped else "no finished job matches"
+        values = {name: getattr(selection_filter, name) for name in ("type", "agent", "repo")}
+        unknown = "" if skipped else await unknown_value(screen.rt, values)
+        raise Refused(f"nothing to retry: {unknown or problem}")
     selection = Selection.of(jobs.retry, new)
     earlier = f"{skipped:,} already retried. " if skipped else ""
     consequence = FRESH if selection_filter.fresh else jobs.retry.consequence

@@ -221,4 +221,8 @@ class DeadLettersResource(JobsResource):
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
         job_filter = replace(query.filter, statuses=(str(Status.DEAD_LETTER),))
-        return await super().read(rt, replace(query, filter=job_filter))
+        rows = await super().read(rt, replace(query, filter=job_filter))
+        if not query.filter.has_only("statuses"):
+            return rows
+        failures = await rt.read_model.open_failures()
+        return replace(rows, open=failures[Status.DEAD_LETTER])

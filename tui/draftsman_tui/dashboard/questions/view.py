@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
+from draftsman.entities.filter_values import ME
 from draftsman.entities.questions import INBOX, summary_text
 from draftsman.questions.question import OpenQuestion, QuestionKind
 from draftsman.runtime import Runtime
 from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.attention import responders_of
-from draftsman_tui.dashboard.tables.filter import ME, NOTHING, Filter, FilterFields
+from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page
 
 FOR_ME: Final = Filter(responders=(ME,))

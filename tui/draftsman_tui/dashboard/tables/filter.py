@@ -19,16 +19,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from draftsman.durations import format_duration, parse_age
+from draftsman.entities.filter_values import ME
 from draftsman.entities.terms import COMPARISON, ColumnTerm, FilteredColumn
 from draftsman.errors import UsageError
 
 FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for", "job")
 """`channel:` is an alias of `source:`; `me` in `by:me` and `for:me` is the current user."""
 _PLAIN: Final = ("repo", "by", "agent", "tag", "source", "group", "job")
-ANYBODY: Final = "anybody"
-"""Responder of a question without designated responders."""
-ME: Final = "me"
-"""The current user in `by:me`, and a responder of rows that wait for the user."""
 _NO_TEXT: Final = dict.fromkeys((0, *range(0xD800, 0xE000)))
 """Characters that PostgreSQL does not store: NUL, and halves of surrogate pairs."""
 MAX_LENGTH: Final = 500
@@ -81,6 +78,24 @@ class FilterFields:
         """Names of the repository: `github.com/acme/pay`, `acme/pay` and `pay`."""
         segments = f"{self.repo_host}/{self.repo}".strip("/").split("/")
         return tuple("/".join(segments[start:]) for start in range(len(segments)))
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Its people with and without the channel of their account."""
+        names = (self.by, *self.also_by)
+        return tuple(form for name in names for form in (name, name.rpartition(":")[2]))
+
+    @property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """The values that the fields of a filter match, by the name of the field."""
+        return {
+            "repo": self.repo_names,
+            "by": self.people,
+            "agent": (self.agent,),
+            "tag": self.tags,
+            "source": (self.source,),
+            "for": self.responders,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +162,11 @@ class Filter:
         """Return whether it has no terms but those of these attributes."""
         return self == replace(NOTHING, **{name: getattr(self, name) for name in names})
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of its fields, by name."""
+        return {name: getattr(self, name) for name in _PLAIN} | {"for": self.responders}
+
     def period(self, now: datetime) -> tuple[datetime | None, datetime | None]:
         """Return the times between which matching rows were created; None: without a bound."""
         newer = None if self.newer is None else now - timedelta(seconds=self.newer)
@@ -173,9 +193,7 @@ class Filter:
             and not any(word.casefold() in text for word in self.without)
             and (not self.statuses or not {row.status, row.second_status}.isdisjoint(self.statuses))
             and _is_in(self.repo, row.repo_names)
-            and any(
-                _is_in(self.by, (name, name.rpartition(":")[2])) for name in (row.by, *row.also_by)
-            )
+            and _is_in(self.by, row.people)
             and _is_in(self.agent, (row.agent,))
             and _is_in(self.tag, row.tags)
             and _is_in(self.source, (row.source,))

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing, Surface
+from draftsman.entities.filter_values import unknown_value
 from draftsman.errors import UsageError
 from draftsman.ids import job_number, parse_job
 from draftsman.people.actor import Actor
@@ -90,6 +91,10 @@ class Rows(Generic[T]):
     """The number of rows on all pages; None: not known for this filter."""
     group_totals: Mapping[str, int] = field(default_factory=dict)
     """The same by the label of a group, as far as it is known."""
+    open: int | None = None
+    """How many of all rows need a person, as the tab counts them; None: all, or not known."""
+    unknown: str = ""
+    """The sentence about a value of the filter that nothing has, if there are no rows."""
 
 
 DECLARED: Final[list[type[Resource[Any]]]] = []
@@ -270,19 +275,32 @@ class Resource(Generic[T]):
         if query.filter.job is not None:
             query = replace(query, jobs=await _related_jobs(rt, query.filter.job))
         rows: list[T] = []
+        left_out: list[T] = []
         before = query.before
         scanned = ""
         for _ in range(MAX_PAGES):
             page_query = replace(query, before=before, limit=query.limit - len(rows))
             page_rows = await self.read(rt, page_query)
-            rows += [row for row in page_rows.items if self._matches(row, query)]
+            for row in page_rows.items:
+                (rows if self._matches(row, query) else left_out).append(row)
             before = page_rows.next
             scanned = page_rows.scanned
             if before is None or len(rows) >= query.limit:
-                return replace(page_rows, items=rows)
+                is_empty = not rows and query.before is None and not scanned
+                unknown = await self._unknown_value(rt, query, left_out) if is_empty else ""
+                return replace(page_rows, items=rows, unknown=unknown)
         return Rows(
             rows, before, scanned or "searched the newest rows; scroll past the end to continue"
         )
+
+    async def _unknown_value(self, rt: Runtime, query: Query, left_out: Sequence[T]) -> str:
+        """Return the sentence about a value of the filter that nothing has; "" for none."""
+        seen: dict[str, set[str]] = {}
+        for row in left_out if query.filter else ():
+            for name, values in self.filter_fields(row).values.items():
+                seen.setdefault(name, set()).update(values)
+        sentence = _capitalized(await unknown_value(rt, query.filter.values, seen))
+        return f"{sentence}." if sentence and not sentence.endswith("?") else sentence
 
     def _matches(self, row: T, query: Query) -> bool:
         if not query.filter:

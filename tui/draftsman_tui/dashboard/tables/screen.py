@@ -11,7 +11,9 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from draftsman.entities.entity import in_order
+from draftsman.entities.filter_values import ME
 from draftsman.errors import Refused
+from draftsman.formats.amounts import count_text
 from draftsman.ids import job_name
 from draftsman.jobs.counts import number_of
 from draftsman.questions.question import OpenQuestion
@@ -108,7 +110,11 @@ class TableState:
     def shape(self) -> Shape:
         """Display settings for the table widget."""
         return Shape(
-            sort=self.sort, down=self.down, columns=self.columns, filtered=bool(self.filter)
+            sort=self.sort,
+            down=self.down,
+            columns=self.columns,
+            filtered=bool(self.filter),
+            unknown="" if self.rows is None else self.rows.unknown,
         )
 
     def grouping(self, resource: Resource[Any]) -> str:
@@ -148,7 +154,7 @@ def shown_lines(resource: Resource[Any], state: TableState) -> Sequence[Any] | N
     rows = _sorted(resource, state, state.rows.items)
     if resource.mine_first and not state.sort and not state.down:
         fields = resource.filter_fields
-        rows = sorted(rows, key=lambda row: filters.ME not in fields(row).responders)
+        rows = sorted(rows, key=lambda row: ME not in fields(row).responders)
     if group := state.grouping(resource):
         order = resource.group_order.get(group, ())
         rules = state.group is None and not state.folded
@@ -181,6 +187,8 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
     if rows is not None:
         is_part = has_more or bool(state.starts)
         count = total_text(rows.total if is_part else None, len(rows.items), has_more=has_more)
+        if rows.open is not None and count_text(rows.open) != count:
+            count = f"{count_text(rows.open)} open of {count}"
     title = [f"{table} {state.name}".strip(), count]
     if rows is not None and (jobs := VIEWS[table].counted(rows.items, plus)):
         title.append(jobs)

@@ -40,12 +40,16 @@ NOTCH: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Display settings of a table: order, columns, whether it is filtered."""
+    """Display settings of a table: order, columns, whether it is filtered.
+
+    `unknown` is the sentence about a value of the filter that nothing has.
+    """
 
     sort: str | None = None
     down: bool = False
     columns: tuple[str, ...] = ()
     filtered: bool = False
+    unknown: str = ""
 
 
 class ResourceTable(CursorList):
@@ -486,7 +490,8 @@ class ResourceTable(CursorList):
         if self._rows is None or self._resource is None:
             return LOADING
         if self._shape.filtered:
-            return f"Nothing in {self._resource.name} matches. Esc clears the filter"
+            unknown = self._shape.unknown or f"Nothing in {self._resource.name} matches."
+            return f"{unknown} Esc clears the filter"
         return self._resource.empty_text(supervised=self._supervised)
 
     def _message_line(self, text: str) -> Strip:

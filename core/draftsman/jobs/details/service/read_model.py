@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from draftsman.database import schema
 from draftsman.database.database import Connection, Database, on_connection, translate_errors
@@ -48,6 +48,10 @@ SCAN_LIMIT: Final = 100_000
 """Job numbers that a call scans for an agent, tag, … that no index has, in a tenth of a second."""
 SCANNED: Final = ("agent", "repo", "type", "queue", "source", "tags", "invoker")
 """Filters of jobs without an index."""
+NewestValue = Literal["agent", "repo", "type", "tag", "invoker"]
+"""A field of jobs whose values are listed."""
+VALUES_LIMIT: Final = 5000
+"""Newest job numbers whose values are listed."""
 CLOCK_DIFFERENCES: Final = timedelta(hours=2)
 """By how much an older job may have a higher number, twice: `first_since` subtracts an hour."""
 BUCKET_SECONDS: Final = 10
@@ -99,12 +103,13 @@ class ReadModel:
             raise unknown_job(number)
         return version
 
-    async def check_source(self, source: str) -> None:
-        """Raise UsageError for a source that no request here can have."""
+    sources = on_connection(store.sources)
+
+    async def newest_values(self, field: NewestValue) -> list[str]:
+        """Return the values that the newest 5,000 jobs have in a field, each once."""
         async with self._db.connection() as conn:
-            known = await store.sources(conn)
-        if source not in known:
-            raise UsageError(f"unknown source {source[:40]!r}; known: {', '.join(known)}")
+            lowest = await store.newest(conn) - VALUES_LIMIT
+            return await store.newest_values(conn, field, lowest)
 
     async def jobs(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
         """Return the jobs of `page`."""

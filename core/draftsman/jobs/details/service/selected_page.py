@@ -7,6 +7,7 @@ from typing import Any
 
 from draftsman.database.database import Connection
 from draftsman.errors import CommandHint, NotFound
+from draftsman.formats.near_names import did_you_mean
 from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
 from draftsman.jobs.job import FAILURES
@@ -14,6 +15,8 @@ from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.workflows import store as workflows
 
 _PAGE = 1000
+_NEAR_GROUPS = 200
+"""Newest groups whose names are compared with an unknown one."""
 
 
 async def with_retries(conn: Connection, jobs: list[JobSummary]) -> list[JobSummary]:
@@ -49,7 +52,10 @@ async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) ->
         }
         keyed = of_key if keyed is None else keyed & of_key
     if group is not None and not await workflows.groups(conn, 1, name=group):
-        raise NotFound(f"there is no group {group!r}", hint=CommandHint("groups"))
+        names = [known.name for known in await workflows.groups(conn, _NEAR_GROUPS)]
+        raise NotFound(
+            f"there is no group {group!r}{did_you_mean(group, names)}", hint=CommandHint("groups")
+        )
     jobs: list[JobSummary] = []
     only_paused = filters.get("paused", False)
     only_failures = filters.get("failures", False)
