@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from draftsman import field_errors
 from draftsman.agent_runs.activity import activity as stream
 from draftsman.costs.budgets import BudgetState, CallEstimate, usage_of
-from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, UsageError
 from draftsman.formats import worker_paths
 from draftsman.handlers.activity_recorder import ActivityRecorder
 from draftsman.handlers.changed_content import (
@@ -52,6 +52,7 @@ from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
 from draftsman.settings.workers import WorkerSettings
+from draftsman.text import TOO_DEEP
 from draftsman.workflows.service.workflows import OtherSpawn
 
 # Retries of database calls by a run during an outage, a lock or a conflict of the database.
@@ -215,8 +216,14 @@ class WorkerRun:
         return hide_values(value, self.secrets) if self.secrets else value
 
     def shown(self, value: V) -> V:
-        """Return a value as people read it: without secrets, and without paths of this machine."""
-        return cast("V", self.remove_paths(self.hidden(value)))
+        """Return a value as people read it: without secrets, and without paths of this machine.
+
+        Raises UsageError for a value that is nested too deeply.
+        """
+        try:
+            return cast("V", self.remove_paths(self.hidden(value)))
+        except RecursionError:
+            raise UsageError(f"a value {TOO_DEEP}") from None
 
     def shown_question(self, item: QuestionSpec) -> QuestionSpec:
         """Return a question as people read it; values that a program gets keep their paths."""

@@ -132,7 +132,7 @@ def test_the_card_can_be_canceled_while_the_job_lives_and_retried_after() -> Non
     assert actionable(alive) == [ids.CANCEL]
     assert alive["blocks"][-1]["elements"][0]["value"] == ids.job_value(7)
     assert actionable(rendered(DeliveryKind.STATUS, subject_status=Status.FAILED)) == [ids.RETRY]
-    is_open = rendered(DeliveryKind.STATUS, subject_status=Status.FAILED, failure_open=True)
+    is_open = rendered(DeliveryKind.STATUS, subject_status=Status.FAILED, subject_failure_open=True)
     assert actionable(is_open) == [ids.RETRY, ids.DISMISS]
     assert actionable(rendered(DeliveryKind.STATUS, subject_status=Status.COMPLETED)) == []
 

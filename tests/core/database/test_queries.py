@@ -191,7 +191,8 @@ async def test_a_hot_query_uses_its_index(
 ) -> None:
     await conn.execute("SET enable_seqscan = off")
     await conn.execute("SET enable_bitmapscan = off")
-    numbers = dict.fromkeys(("job", "id", "after", "epoch", "txid", "limit", "seconds"), 1)
+    counts = ("job", "id", "after", "epoch", "txid", "limit", "seconds", "until")
+    numbers = dict.fromkeys(counts, 1)
     ids = {"lowest": UUID(int=1), "highest": UUID(int=2)}
     values = {**numbers, **ids}
     if family == "submissions":

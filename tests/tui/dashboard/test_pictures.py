@@ -120,7 +120,7 @@ async def test_a_line_with_an_error() -> None:
         await seen.press("slash")
         await seen.type("age>soon")
         await seen.press("enter")
-        await seen.see("invalid duration")
+        await seen.see("invalid time")
         await assert_matches_picture("filter-error", seen)
 
 

@@ -93,7 +93,7 @@ def test_unwritable_directory_is_reported(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (3, "expected an object"),
-        ({"table": "jobs", "filter": "age<soon"}, "invalid duration"),
+        ({"table": "jobs", "filter": "age<soon"}, "invalid time"),
         ({"table": "jobs", "filter": "status:nonsense"}, "unknown status"),
         ({"table": "jobs", "filter": 3}, "must be a string"),
         ({"table": "jobs", "sort": "NONSENSE"}, "unknown column 'NONSENSE'"),

@@ -78,7 +78,9 @@ async def test_a_row_shows_the_requester_and_the_repository(
         f"{work.name}/1",
         f"{other.name}/1",
     ]
-    assert listed.err == "to read and answer one: draftsman questions JOB\n"
+    assert listed.err == (
+        "2 open questions, 2 for you; to read and answer one: draftsman questions JOB\n"
+    )
     assert "noop" not in (await cli("questions", "--where", "by:anna")).out
     assert "  noop · for root\n" in (await cli("questions", other.name)).out
     listing = (await cli("questions", work.name, "--json")).json[0]
