@@ -60,7 +60,7 @@ TOOLS: Final = {
 """The actions of the tools of programs that do not only read."""
 READING: Final = {
     "actor",
-    "may_answer",
+    "refusal",
     "require_known",
     "check",
     "check_pause",

@@ -227,7 +227,7 @@ async def _question_page(
         held="" if held is None else response_name(held),
         seconds=seconds,
         undone=undone,
-        may_answer=live is not None and rt.figures.may_answer(live, visit.actor),
+        refusal=None if live is None else rt.figures.refusal(live, visit.actor),
         action="" if action is None else action_text(action),
         asking=details.asking.get(question.ordinal),
         missing=missing,

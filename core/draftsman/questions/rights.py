@@ -31,11 +31,18 @@ def check_response(policy: Policy, actor: Actor, question: Askable, *, invoker: 
 
 def may_respond(policy: Policy, actor: Actor, question: Askable, *, invoker: str) -> bool:
     """Return whether the actor may answer or decide a question; `invoker` of its job."""
+    return refusal(policy, actor, question, invoker=invoker) is None
+
+
+def refusal(
+    policy: Policy, actor: Actor, question: Askable, *, invoker: str
+) -> NotPermitted | None:
+    """Return why the actor may not answer or decide a question; None if the actor may."""
     try:
         check_response(policy, actor, question, invoker=invoker)
-    except NotPermitted:
-        return False
-    return True
+    except NotPermitted as error:
+        return error
+    return None
 
 
 def waits_for(policy: Policy, actor: Actor, question: OpenQuestion | QuestionGroup) -> bool:

@@ -44,7 +44,8 @@ pre, textarea, input, select { max-width: 100%; } pre { background: var(--soft);
 textarea, input:not([type]) { width: 100%; font: inherit; padding: 6px; }
 button, summary.button { font: inherit; padding: 6px 12px; min-height: 36px; margin: 2px 4px 2px 0;
   border: 1px solid var(--line); border-radius: 6px; background: var(--soft); cursor: pointer; }
-.primary { background: var(--go); color: #fff; } .danger { background: var(--stop); color: #fff; }
+.primary { background: var(--go); color: #fff; }
+.danger, summary.button.danger { background: var(--stop); color: #fff; }
 details.confirm { display: inline-block; vertical-align: top; }
 details.confirm > summary { display: inline-block; list-style: none; }
 dialog { position: static; width: 100%; margin: 8px 0; border: 2px solid var(--go); }

@@ -250,7 +250,8 @@ async def test_rights_are_those_of_the_other_channels(
     anna = await inbox.visit(people.anna)
     for name, fields in ((gate.name, {"decision": "approve"}), (choice.name, {"choice": "red"})):
         page = await anna.get(f"/questions/{name}/1")
-        assert "You may not" in page.text
+        assert "<p>anna may not " in page.text
+        assert "; allowed: " in page.text
         assert 'name="key"' not in page.text
         carol = await inbox.visit(people.carol if name == gate.name else people.ben)
         form = await carol.hidden(f"/questions/{name}/1")

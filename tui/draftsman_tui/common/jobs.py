@@ -49,4 +49,5 @@ def reason_data(reason: WaitReason) -> dict[str, Any]:
         "due_in": reason.due_in,
         "paused": reason.paused,
         "dismissal": reason.dismissal,
+        "retried_as": reason.retried_as,
     }

@@ -11,12 +11,12 @@ from typing import Final
 from draftsman.attention import store
 from draftsman.attention.figures import AttentionFigures, metrics_text, with_quiet_pings
 from draftsman.database.database import Database
-from draftsman.errors import DraftsmanError, UsageError
+from draftsman.errors import DraftsmanError, NotPermitted, UsageError
 from draftsman.people.actor import Actor
 from draftsman.people.hours import QuietHours
 from draftsman.people.policy import Policy
 from draftsman.questions.question import OpenQuestion
-from draftsman.questions.rights import may_respond
+from draftsman.questions.rights import refusal
 
 MAX_QUESTIONS: Final = 20_000
 """Questions of which figures are computed, the newest."""
@@ -44,7 +44,7 @@ class QuestionFigures:
         Only questions that the actor may answer count. A session that may not write records none.
         """
         actor = self._policy.resolve(actor)
-        refs = [(q.job, q.ordinal) for q in questions if self.may_answer(q, actor)]
+        refs = [(q.job, q.ordinal) for q in questions if self.refusal(q, actor) is None]
         if not refs:
             return 0
         try:
@@ -75,7 +75,7 @@ class QuestionFigures:
                 self._read_at = monotonic()
             return self._metrics
 
-    def may_answer(self, question: OpenQuestion, actor: Actor) -> bool:
-        """Return whether a resolved actor may answer or decide an open question."""
+    def refusal(self, question: OpenQuestion, actor: Actor) -> NotPermitted | None:
+        """Return why a resolved actor may not answer or decide an open question, if so."""
         invoker = self._policy.requester(question.requester)
-        return may_respond(self._policy, actor, question, invoker=invoker)
+        return refusal(self._policy, actor, question, invoker=invoker)

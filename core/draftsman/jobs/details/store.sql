@@ -460,6 +460,7 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
        coalesce(o.paused_by, p.paused_by) AS paused_by,
        coalesce(o.paused_at, p.paused_at) AS paused_at, o.job IS NOT NULL AS job_paused,
        w.dismissed_by, w.dismissed_at, w.reason AS dismissal_reason,
+       CASE WHEN j.finished_at IS NOT NULL THEN draftsman.retry_of_job(j.number) END AS retried_as,
        (SELECT count(*) FROM (
            (SELECT c.priority, c.position, c.number FROM draftsman.claimable c
              WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')

@@ -106,6 +106,8 @@ class JobFacts:
     """Who took its failure out of attention."""
     dismissed_at: datetime | None = None
     dismissal_reason: str | None = None
+    retried_as: int | None = None
+    """The retry that stands for the job."""
 
     @property
     def dismissal(self) -> Dismissal | None:
@@ -134,6 +136,8 @@ class WaitReason:
     """Whether the job itself is paused; else its queue may be."""
     dismissal: Dismissal | None = None
     """Who took its failure out of attention, when and why."""
+    retried_as: int | None = None
+    """The retry that stands for the job."""
 
     @property
     def lacks_worker(self) -> bool:
@@ -166,6 +170,7 @@ def explain(facts: JobFacts, questions: Sequence[Question]) -> WaitReason:
         next_spans=spans,
         paused=facts.job_paused and facts.status not in TERMINAL,
         dismissal=facts.dismissal,
+        retried_as=facts.retried_as,
     )
 
 
@@ -195,6 +200,10 @@ def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, N
 
 def _ended(facts: JobFacts) -> tuple[str, str, NextStep]:
     name = job_name(facts.number)
+    if facts.retried_as is not None:
+        retry_name = job_name(facts.retried_as)
+        text = f"{facts.last_error or facts.status}; retried as {retry_name}"
+        return "retried", text, ("to see the retry: ", _command("show", retry_name))
     if facts.status is Status.COMPLETED:
         again = ("to run it again: ", _command("retry", f"{name} --again"))
         return "ended", "finished", again

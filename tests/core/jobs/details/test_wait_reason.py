@@ -63,6 +63,18 @@ async def test_a_retry_is_from_a_checkpoint_only_if_there_is_one(
     assert step == f"to retry from the last checkpoint: draftsman retry {saved.name}"
 
 
+async def test_a_job_that_was_retried_names_its_retry(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    failed = await make.failed()
+    retry = await rt.job_control.retry(failed, owner)
+    why = await rt.read_model.why(failed)
+    assert (why.reason, why.retried_as) == ("retried", retry.number)
+    assert why.text.endswith(f"; retried as {retry.name}")
+    assert why.next_step == f"to see the retry: draftsman show {retry.name}"
+    assert (await rt.read_model.why(retry.number)).retried_as is None
+
+
 async def test_an_unknown_job_is_not_found(rt: Runtime) -> None:
     with pytest.raises(NotFound, match="D-999"):
         await rt.read_model.why(999)

@@ -82,6 +82,8 @@ def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
         yield _fact("earlier", f"previous attempt: {error}", Meaning.NEUTRAL)
     if why.dismissal is not None:
         yield _fact("dismissed", why.dismissal)
+    if why.retried_as is not None:
+        yield _fact("retried", f"as {job_name(why.retried_as)}")
     if why.reason == "no_program":
         yield _fact("next", why.next_step)
     if job.finished_at:
