@@ -56,11 +56,17 @@ def handler_failure(error: BaseException, module: str) -> Failure:
 
 
 def failure_details(error: BaseException, failure: Failure) -> str | None:
-    """Return the parts of an error that job and run leave out: the traceback, or a long text."""
+    """Return the parts of an error that job and run leave out: the traceback, or a long text.
+
+    The traceback begins in the code of the handler, after the calls by which draftsman reached it.
+    """
     if failure is error:
         text = str(failure)
         return text if len(text) > ERROR_LIMIT else None
-    return "".join(traceback.format_exception(error))
+    begin = error.__traceback__
+    while begin is not None and _is_call_of_handler(begin.tb_frame):
+        begin = begin.tb_next
+    return "".join(traceback.format_exception(type(error), error, begin or error.__traceback__))
 
 
 def find_error_location(error: BaseException, module: str) -> str | None:
@@ -106,6 +112,10 @@ def _is_own(frame: FrameType, module: str) -> bool:
     if _package_of_frame(frame) in (PACKAGE, _package_of(module)):
         return _package_of_frame(frame) != PACKAGE
     return not INSTALLED & set(Path(frame.f_code.co_filename).parts)
+
+
+def _is_call_of_handler(frame: FrameType) -> bool:
+    return _package_of_frame(frame) == PACKAGE or _is_python(frame.f_code.co_filename)
 
 
 def _is_python(filename: str) -> bool:

@@ -6,14 +6,17 @@ import ast
 import asyncio
 import importlib
 import json
+import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from draftsman import Choice, Done, Outcome, RunContext
+from draftsman.errors import Failure
 from draftsman.handlers import handler_errors
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Status
@@ -89,6 +92,21 @@ def test_an_error_of_the_handlers_own_code_is_a_programming_error(
 )
 def test_an_error_that_data_may_cause_is_no_programming_error(call: Callable[[], object]) -> None:
     assert handler_errors.find_error_location(raised(call), __name__) is None
+
+
+def test_a_traceback_begins_in_the_code_of_the_handler() -> None:
+    ours = dict[str, Any](__name__="draftsman.worker.run")
+    exec("def call(handler):\n    handler()", ours)
+
+    def handler() -> None:
+        int("x")
+
+    for called, functions in ((handler, ["handler"]), (None, ["call"])):
+        error = raised(partial(ours["call"], called))
+        assert error.__traceback__ is not None
+        error = error.with_traceback(error.__traceback__.tb_next)
+        details = handler_errors.failure_details(error, Failure("failed")) or ""
+        assert re.findall(r"line \d+, in (\w+)", details) == functions
 
 
 def test_an_assertion_error_is_no_programming_error() -> None:
