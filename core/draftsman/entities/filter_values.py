@@ -100,7 +100,9 @@ async def _tags(rt: Runtime, value: str) -> Iterable[str]:
 
 async def _people(rt: Runtime, value: str) -> Iterable[str]:
     invokers = await rt.read_model.newest_values("invoker")
-    return [*rt.policy.people, *(name for id in invokers for name in (id, id.rpartition(":")[2]))]
+    own = () if rt.viewer is None else (rt.viewer.name, rt.viewer.voter)
+    names = (name for id in invokers for name in (id, id.rpartition(":")[2]))
+    return [*rt.policy.people, *own, *names]
 
 
 async def _responders(rt: Runtime, value: str) -> Iterable[str]:
