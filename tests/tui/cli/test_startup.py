@@ -94,8 +94,8 @@ async def test_a_running_embedded_server_is_used_without_psutil() -> None:
     assert "psutil" not in modules
 
 
-async def test_no_declaration_of_a_command_loads_models_or_a_driver() -> None:
-    modules = await loaded_modules("", "", DECLARATIONS)
+async def test_help_loads_neither_models_nor_a_driver() -> None:
+    modules = await loaded_modules("--help", "", DECLARATIONS + RUN)
     assert packages(modules) & NOT_FOR_HELP == set()
 
 
