@@ -166,7 +166,7 @@ LIVE_CHECKS: Final = LiveChecks(
         LiveCheck(
             name="plus-address",
             assumption="Mail to `draftsman+ANYTHING@…` arrives in the mailbox, within a minute",
-            otherwise="Replies do not arrive, and nobody is told.",
+            otherwise="Replies do not arrive, and their senders are not told.",
             run=_arrives,
         ),
         LiveCheck(

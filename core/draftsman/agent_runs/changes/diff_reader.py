@@ -55,7 +55,7 @@ class DiffFile:
     untold: list[int] = field(default_factory=list)
     """Indexes of the lines before `body` that neither path nor notes tell."""
     notes: list[str] = field(default_factory=list)
-    """What is not in its lines: `new executable (100755)`, `renamed from a.py`."""
+    """Changes of its mode and name: `new executable (100755)`, `renamed from a.py`."""
     special: list[str] = field(default_factory=list)
     """Those of the notes that the sums of a diff tell, too."""
 

@@ -1,7 +1,7 @@
 """Code as visible text, a line at a time. Pure.
 
-No content is left out without a word: a line that is cut says by how much, characters that nobody
-sees are named, and so are long blanks, which would push the code behind them off the screen.
+All that is left out is named: a line that is cut says by how much. So are invisible characters, and
+long blanks, which would push the code behind them off the screen.
 """
 
 from __future__ import annotations
