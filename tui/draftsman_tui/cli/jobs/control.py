@@ -75,7 +75,7 @@ async def resume(app: App, jobs: tuple[JobRef, ...]) -> None:
     does=(actions.priority,),
 )
 @params.jobs_argument(required=True)
-@click.argument("priority", type=int, metavar="NUMBER")
+@click.argument("priority", type=params.PRIORITY, metavar="NUMBER")
 async def priority(app: App, jobs: tuple[JobRef, ...], priority: int) -> None:
     """Change the priority of jobs that have not started.
 
