@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections import Counter
-from collections.abc import Generator, Iterable
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +49,7 @@ class CostRecorder:
 
     def __init__(self) -> None:
         self._before = _cpu()
-        self.costs: Counter[str] = Counter()
+        self.costs: defaultdict[str, float] = defaultdict(float)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -62,7 +62,8 @@ class CostRecorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add up the costs of a function."""
-        self.costs[_function(report.nodeid)] += dict(report.user_properties)["cpu"]
+        costs = [float(str(cost)) for name, cost in report.user_properties if name == "cpu"]
+        self.costs[_function(report.nodeid)] += sum(costs)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the list."""
@@ -70,11 +71,11 @@ class CostRecorder:
             FILE.write_text("".join(f"{name}\n" for name in costly(self.costs)), "utf-8")
 
 
-def costly(costs: Counter[str]) -> list[str]:
+def costly(costs: Mapping[str, float]) -> list[str]:
     """Return the functions that cost most, until the others are within the budget."""
-    left = costs.total()
+    left = sum(costs.values())
     names: list[str] = []
-    for name, cost in costs.most_common():
+    for name, cost in sorted(costs.items(), key=lambda item: -item[1]):
         if left > BUDGET and not name.startswith(ALWAYS):
             names.append(name)
             left -= cost
