@@ -286,6 +286,7 @@ async def dismiss(call: Call, job: int, reason: str = "") -> ActionResult[Dismis
     label="Take dismissal back",
     right=Verb.DISMISS,
     fits=DISMISSABLE,
+    consequence="They count again as failures that need a person, unless they were retried.",
     progress="Taking back",
     undo="dismiss",
     surfaces=TEXTS | {Surface.PAGES},
