@@ -84,6 +84,7 @@ class Surface(StrEnum):
 TERMINALS: Final = frozenset({Surface.COMMANDS, Surface.DASHBOARD})
 TEXTS: Final = TERMINALS | {Surface.CHAT}
 CHATS: Final = TEXTS | {Surface.CONTROLS}
+EVERYWHERE: Final = CHATS | {Surface.PAGES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +274,11 @@ class Action(Generic[Row, P, R]):
 
     def asks(self, names: Sequence[str], *, of: int = 0) -> str:
         """Return the question before it; `of` is the number of rows among which these fit."""
+        question = self.question or f"{self.name.capitalize()} {{}}?"
         if len(names) <= 1 and of <= len(names):
-            return self.question.format("".join(names))
+            return question.format("".join(names))
         count = f"{len(names):,} of {of:,}" if of > len(names) else f"{len(names):,}"
-        return self.question.format(f"{count} {self.about}s")
+        return question.format(f"{count} {self.about}s")
 
 
 UNDO: Final = "undo"
