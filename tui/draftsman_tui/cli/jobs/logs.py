@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from functools import partial
 
 import click
@@ -104,12 +103,11 @@ async def logs(
                     is_empty = False
                     printer.print(entry)
             if follow or tail is None:
-                async with aclosing(entries(follow=follow, after=after)) as feed:
-                    async for entry, _ in feed:
-                        if only is not None and entry.run > only:
-                            break
-                        is_empty = False
-                        printer.print(entry)
+                async for entry, _ in entries(follow=follow, after=after):
+                    if only is not None and entry.run > only:
+                        break
+                    is_empty = False
+                    printer.print(entry)
             printer.close()
         if not is_empty or app.json:
             return
