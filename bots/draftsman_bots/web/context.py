@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from draftsman.formats.shown_zone import SHOWN_ZONE
 from draftsman.jobs.counts import number_of
 from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.process.background import BackgroundTasks
@@ -107,6 +108,8 @@ class WebContext:
     async def visit(self, request: Request) -> Visit:
         """Return the visit of a page, with the numbers in its menu; raises SignInRequired."""
         visit = await self.access.required(request)
+        policy = self.rt.policy
+        SHOWN_ZONE.set(policy.zone_of(policy.people.get(visit.actor.person or "")))
         rt = self.rt_of(visit)
         counts = await rt.read_model.counts() or {}
         tabs = Tabs(await rt.questions.counts(visit.actor), number_of("jobs", counts))

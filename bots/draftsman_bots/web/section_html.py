@@ -72,7 +72,7 @@ def print_line(line: Line) -> Markup:
 
 
 def page_reader(rt: Runtime, details: JobDetails) -> Reader:
-    """Return the reader of a page, whose time zone is unknown."""
+    """Return the reader of a page, whose time zone is that of shown times."""
     owner = "the owner of the database" if rt.embedded else ""
     asked = responders(details, rt.policy, owner)
     return Reader(details.at, asked, times.clock_with_zone, rt.policy.name_of, types_commands=False)

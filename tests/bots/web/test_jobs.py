@@ -6,7 +6,8 @@ import asyncio
 import json
 import re
 import socket
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import httpx
@@ -345,6 +346,19 @@ async def test_a_job_has_the_controls_of_its_messages_for_those_who_may_use_them
     retried = (await anna.get(f"/jobs/D-{dead}")).text
     assert _controls(retried) == []
     assert f'href="{path}"' in retried
+
+
+async def test_times_are_in_the_zone_of_the_reader(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    number = await make.completed()
+    policy = inbox.service.context.rt.policy
+    anna = replace(policy.people["anna"], zone=timezone(timedelta(hours=1), "CET"))
+    policy.people = {**policy.people, "anna": anna}
+    for actor, zone in ((people.anna, "CET"), (people.ben, "UTC")):
+        page = (await (await inbox.visit(actor)).get(f"/jobs/D-{number}")).text
+        times = re.findall(r'title="\d{4}-\d\d-\d\d [\d:]+ (\w+)">\d\d:\d\d:\d\d (\w+)<', page)
+        assert {*times} == {(zone, zone)}
 
 
 async def test_the_menu_counts_the_jobs_and_questions_of_its_reader(
