@@ -10,6 +10,7 @@ import click
 
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.schedules.schedule import MAX_MISFIRES
+from draftsman_testing.factories import GATE, Factory
 from draftsman_tui.cli import main
 from draftsman_tui.terminal import params
 from tests.tui.cli.cli_runner import Cli
@@ -103,6 +104,24 @@ async def test_a_time_that_is_none_is_refused_with_examples(cli: Cli) -> None:
         for value in "x", str(10**30):
             line = (await cli(*path, *_words(param, value))).refused(2)
             assert "examples: " in line or "allowed: " in line, (path, line)
+
+
+async def test_the_words_of_narrow_columns_are_statuses_in_filters(cli: Cli, make: Factory) -> None:
+    asked = (await make.asked()).number
+    gate = (await make.asked(GATE)).number
+    dead = await make.dead()
+    for word, numbers in {
+        "question": [asked],
+        "approval": [gate],
+        "waiting": [gate, asked],
+        "dead,question": [dead, asked],
+        "cancelled": [],
+    }.items():
+        assert [job["number"] for job in (await cli("jobs", "--status", word, "--json")).json] == (
+            numbers
+        ), word
+    unknown = (await cli("jobs", "--status", "faild")).refused(2)
+    assert unknown == "draftsman: unknown status 'faild'; did you mean failed?\n"
 
 
 async def test_a_hidden_option_is_no_suggestion(cli: Cli) -> None:
