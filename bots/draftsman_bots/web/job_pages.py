@@ -32,7 +32,6 @@ from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import FAILURES, Status
 from draftsman.jobs.job_summary import JobFilters
-from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import STATUSES
 from draftsman.people.policy import Verb
 from draftsman_bots.web.access import client_address
@@ -259,15 +258,15 @@ def details_page(
 def _failure_action(context: WebContext, visit: Visit, details: JobDetails) -> str:
     """Return the name of the action that a person may take on a failure; "" for none."""
     job = details.job
-    if job.status not in FAILURES or details.retry_chain[-1].number != job.number:
+    reason = details.wait_reason
+    if reason.retried_as is not None:
         return ""
     try:
         context.rt.policy.check(visit.actor, Verb.DISMISS, invoker=job.invoker_id)
     except NotPermitted:
         return ""
-    if details.wait_reason.dismissal is not None:
-        return "undismiss"
-    return "" if job.error_class == ErrorClass.DENIED else "dismiss"
+    fitting = (name for name, action in ACTIONS.items() if not action.problem(reason))
+    return next(fitting, "")
 
 
 async def changes(context: WebContext, request: Request) -> Response:

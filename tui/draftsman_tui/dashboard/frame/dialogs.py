@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.screen import Screen
 from textual.widgets import OptionList, Static
 
 from draftsman_tui.dashboard.dialogs.base import Dialog, safe
@@ -38,15 +39,18 @@ KEYS: Final = "lsg"
 
 
 class HelpDialog(Dialog[None]):
-    """Commands by group, and filters."""
+    """Commands by group, and filters; `below` is the screen that has the commands."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,question_mark", "leave", "Back", show=False)
     ]
 
-    def __init__(self, groups: Mapping[str, Sequence[tuple[str, str, str]]]) -> None:
+    def __init__(
+        self, groups: Mapping[str, Sequence[tuple[str, str, str]]], below: Screen[Any]
+    ) -> None:
         super().__init__("Commands", "ctrl+p: find a command   esc: back")
         self._groups = groups
+        self.below = below
 
     def body(self) -> ComposeResult:
         with VerticalScroll():

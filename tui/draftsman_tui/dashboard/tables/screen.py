@@ -127,7 +127,7 @@ class TableState:
         """Convert to a saved view."""
         return View(
             table,
-            filter=str(self.filter),
+            filter=self.filter.text(VIEWS[table].kinds),
             sort=self.sort,
             down=self.down,
             columns=self.columns,
@@ -195,7 +195,7 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
     if marked:
         title.append(f"{marked} marked")
     if state.filter:
-        title.append(f"/{state.filter}")
+        title.append(f"/{state.filter.text(VIEWS[table].kinds)}")
     if state.sort or state.down:
         arrow = "↓" if state.down else "↑"
         among = f" among the loaded {len(rows.items)}" if rows is not None and has_more else ""
@@ -259,9 +259,22 @@ class MainScreen(BaseScreen):
         return self.query_one(ResourceTable)
 
     def chosen(self, what: str) -> Any:
+        self.table.choose()
         if self.table.row is None:
             raise Refused(f"choose a {what} first")
         return self.table.row
+
+    def check_single(self, what: str) -> None:
+        if (count := len(self.table.choose())) < 2:
+            return
+        if self.table.marked:
+            raise Refused(f"takes one {what} at a time; Esc clears {count} marks")
+        raise Refused(f"takes one {what} at a time, and the group has {count}; choose a row of it")
+
+    @property
+    def unloaded(self) -> int:
+        head = None if self.table.marked else self.table.head
+        return 0 if head is None or head.total is None else max(0, head.total - len(head.rows))
 
     @property
     def question(self) -> tuple[int, int] | None:
@@ -345,6 +358,7 @@ class MainScreen(BaseScreen):
         if (group := self.table.head) is not None:
             self.fold(self.state.folded ^ {group.label})
             return
+        self.table.choose()
         row = self.table.row
         if row is not None and (table := self.resource.table(row)) is not None:
             self.show_table(*table)
@@ -435,7 +449,7 @@ class MainScreen(BaseScreen):
         return table_filter.resolve_me(self.actor.voter)
 
     def jobs(self, *, optional: bool = False) -> list[int]:
-        jobs = (self.resource.jobs(row) for row in self.table.selected)
+        jobs = (self.resource.jobs(row) for row in self.table.choose())
         numbers = list(dict.fromkeys(number for row in jobs for number in row))
         if not numbers and not optional:
             raise Refused("select a row with a job first")
@@ -449,6 +463,9 @@ class MainScreen(BaseScreen):
             for row in table.selected
             if not jobs.isdisjoint(self.resource.jobs(row))
         )
+
+    def pin_preview(self, job: int | None) -> None:
+        self.row_preview.pin(job)
 
     def seek_job(self, number: int) -> None:
         self._sought_key = job_name(number)
@@ -477,7 +494,7 @@ class MainScreen(BaseScreen):
 
     def on_rejected_load(self) -> None:
         """Clear the rejected filter, and open its text for editing."""
-        text = str(self.state.filter)
+        text = self.state.filter.text(self.resource.kinds)
         self._change(filter=filters.NOTHING, name="")
         if text:
             self.type("/", text, self.complete_filter)

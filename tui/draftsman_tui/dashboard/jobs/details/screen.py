@@ -315,7 +315,8 @@ class JobScreen(BaseScreen):
         now = self.refresher.now
         is_card = self.size.height >= CARD_ROWS
         header.set_class(is_card, "card")
-        rows = [] if snapshot is None else head(snapshot, now, max(20, self.size.width - 6))
+        width = max(20, self.size.width - 6)
+        rows = [] if snapshot is None else head(snapshot, now, width, self.hints_of(self.number))
         title = "" if snapshot is None else snapshot.job.title
         header.border_title = Text(one_line(title)) if is_card else None
         header.show(rows)
