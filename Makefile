@@ -22,7 +22,7 @@ unexport PYTHONPATH
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check servers bench soak agents format wording lock moved
+.PHONY: help demo test costly check servers bench soak agents format wording lock moved
 
 help: ## this list
 	@echo "make TARGET, with:"
@@ -33,8 +33,11 @@ help: ## this list
 demo: $(STAMP) ## a real job, from the request to the answer to the end
 	@$(BIN)/draftsman demo $(if $(AGENT),--agent $(AGENT)) $(ARGS)
 
-test: $(STAMP) ## every test, on a real PostgreSQL
+test: $(STAMP) ## the tests, on a real PostgreSQL (4 min)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+costly: $(STAMP) ## the tests that make test leaves out because each needs much CPU (6 min)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "costly and not slow" $(ARGS)
 
 check: $(STAMP) ## style, format, types and import contracts
 	@$(BIN)/ruff check

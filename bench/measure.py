@@ -93,13 +93,13 @@ class ServerCosts:
         return figures
 
 
-async def submit(run: Run) -> Figures:
-    """Submit jobs individually, each call awaited before the next."""
+async def submit(run: Run, tasks: int = 1) -> Figures:
+    """Submit jobs individually, each call awaited before the next of its task."""
     after = await run.newest()
-    async with run.side.child("produce", run.url) as producer:
+    async with run.side.child("produce", run.url, extra=run.extra) as producer:
         await producer.hear("ready")
         await producer.submit(0, WARM, many=False)
-        done, costs = await _produced(run, producer, WARM, many=False)
+        done, costs = await _produced(run, producer, WARM, many=False, tasks=tasks)
     if run.side.ours:
         await checks.submitted(run.url, after, WARM + run.jobs)
     if run.past:
@@ -123,12 +123,12 @@ async def batches(run: Run) -> Figures:
 
 
 async def _produced(
-    run: Run, producer: Child, first: int, *, many: bool
+    run: Run, producer: Child, first: int, *, many: bool, tasks: int = 1
 ) -> tuple[dict[str, Any], Figures]:
     """Submit the jobs of a measurement; return the report of the producer and the costs."""
     await run.place.checkpoint()
     counted = await ServerCosts.start(run)
-    done = await producer.submit(first, run.jobs, many=many)
+    done = await producer.submit(first, run.jobs, many=many, tasks=tasks)
     return done, await counted.per_job(done["cpu"], run.jobs)
 
 

@@ -50,9 +50,12 @@ class Child:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
 
-    async def submit(self, first: int, jobs: int, *, many: bool) -> dict[str, Any]:
-        """Submit `jobs` jobs with a producer; return the start time and the duration in ns."""
-        self.say({"first": first, "jobs": jobs, "many": many})
+    async def submit(self, first: int, jobs: int, *, many: bool, tasks: int = 1) -> dict[str, Any]:
+        """Submit `jobs` jobs with a producer; return the start time and the duration in ns.
+
+        Single calls are made by so many tasks, each of which awaits its own.
+        """
+        self.say({"first": first, "jobs": jobs, "many": many, "tasks": tasks})
         return await self.hear("done")
 
 

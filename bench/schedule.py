@@ -14,6 +14,7 @@ import psycopg
 from bench import (
     agents,
     answer,
+    catalog,
     checks,
     commands,
     dashboard,
@@ -82,6 +83,26 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
             max(200, jobs // 8),
             same=True,
             against=(("pgbench", pgbench.submit),),
+        ),
+        Scenario(
+            "submit50",
+            partial(measure.submit, tasks=50),
+            "default",
+            jobs // 2,
+            same=True,
+            alone=True,
+        ),
+        *(
+            Scenario(
+                name,
+                partial(catalog.submit, repos=repos),
+                "default",
+                max(200, jobs // 8),
+                same=True,
+                alone=True,
+                fresh=True,
+            )
+            for name, repos in (("repo1", 1), ("repo1000", catalog.REPOS))
         ),
         Scenario("batch1000", measure.batches, "fast", jobs),
         Scenario("drain10", measure.drain, "default", jobs // 2, hosts=True),
@@ -159,6 +180,15 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
             same=True,
             alone=True,
             against=(("bolt", slack.bare),),
+        ),
+        Scenario(
+            "slack1000",
+            catalog.events,
+            "default",
+            max(200, jobs // 4),
+            same=True,
+            alone=True,
+            fresh=True,
         ),
         Scenario(
             "dashboard",

@@ -26,6 +26,7 @@ from draftsman.log import OWN
 from draftsman.settings import Settings, settings_model
 from draftsman.testing.databases import TEST_URL
 from draftsman_testing.people import GROUPS, PEOPLE
+from tests.costly import mark_costly
 from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
 from tests.support.clock import Clock
 from tests.support.database_pool import Databases
@@ -102,17 +103,24 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect slow tests, unless a mark or the name of a test selects."""
+    """Deselect slow tests, unless a mark or the name of a test selects.
+
+    Costly tests are deselected only where nothing selects: a part of the tests includes them.
+    """
+    mark_costly(items)
     if config.option.markexpr or any("::" in arg for arg in config.args):
         return
-    slow = [
+    is_whole = config.args_source is config.ArgsSource.TESTPATHS and not config.option.keyword
+    left_out = {"slow", "costly"} if is_whole else {"slow"}
+    deselected = [
         item
         for item in items
-        if item.get_closest_marker("slow") and not item.path.name.startswith("soak_")
+        if any(mark.name in left_out for mark in item.iter_markers())
+        and not item.path.name.startswith("soak_")
     ]
-    if slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in {*slow}]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if item not in {*deselected}]
 
 
 def pytest_collection_finish() -> None:

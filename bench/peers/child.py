@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 
 from bench.peers.peer import Peer, Probe, emit
@@ -30,20 +31,27 @@ async def produce(peer: Peer, commands: asyncio.StreamReader) -> None:
         order = json.loads(line)
         first = order["first"]
         jobs = order["jobs"]
-        times = []
+        times = list[int]()
         cpu = time.process_time()
         began = time.monotonic_ns()
         if order["many"]:
             for number in range(first, first + jobs, BATCH):
                 await peer.submit_many(range(number, min(number + BATCH, first + jobs)))
         else:
-            for number in range(first, first + jobs):
-                call = time.monotonic_ns()
-                await peer.submit(number)
-                times.append(time.monotonic_ns() - call)
+            numbers = iter(range(first, first + jobs))
+            tasks = order.get("tasks", 1)
+            await asyncio.gather(*(submit(peer, numbers, times) for _ in range(tasks)))
         took = time.monotonic_ns() - began
         cpu = time.process_time() - cpu
         emit(event="done", began=began, took=took, cpu=cpu, times=times)
+
+
+async def submit(peer: Peer, numbers: Iterator[int], times: list[int]) -> None:
+    """Submit jobs one after the other, and add the nanoseconds of each call."""
+    for number in numbers:
+        call = time.monotonic_ns()
+        await peer.submit(number)
+        times.append(time.monotonic_ns() - call)
 
 
 async def work(peer: Peer, commands: asyncio.StreamReader, target: int) -> None:

@@ -37,6 +37,7 @@ class Queue:
         self.settings = settings
         values = {"database_url": url, "limits": settings.get("limits", {})}
         self.opening = open_runtime(settings_model().model_validate(values))
+        self.fields = {"repo": settings["repo"]} if "repo" in settings else {}
         self.persons = [
             Actor(Source.CLI, f"bench-{number}", f"bench-{number}", owner=True)
             for number in range(settings.get("persons", 1))
@@ -50,7 +51,9 @@ class Queue:
         self.submissions = (await self.stack.enter_async_context(self.opening)).submissions
 
     async def submit(self, number: int) -> None:
-        await self.submissions.submit(invocation(type="noop", payload={"i": number}), ME)
+        await self.submissions.submit(
+            invocation(type="noop", payload={"i": number}, **self.fields), ME
+        )
 
     async def submit_many(self, numbers: range) -> None:
         requests = [invocation(type="noop", payload={"i": number}) for number in numbers]

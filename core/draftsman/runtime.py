@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from draftsman.job_types.published.description import TypeDescription
     from draftsman.job_types.published.service import PublishedTypes
     from draftsman.jobs.control.service.control import JobControl
-    from draftsman.jobs.control.service.finished_jobs import FinishedJobs
     from draftsman.jobs.control.service.messages import JobMessages, RunMessages
+    from draftsman.jobs.details.service.finished_jobs import FinishedJobs
     from draftsman.jobs.details.service.log_feed import LogFeed
     from draftsman.jobs.details.service.read_model import ReadModel
     from draftsman.jobs.details.service.throughput import JobThroughput
@@ -219,7 +219,7 @@ class Runtime:
     @cached_property
     def finished_jobs(self) -> FinishedJobs:
         """Retry of all jobs that match a filter."""
-        from draftsman.jobs.control.service.finished_jobs import FinishedJobs
+        from draftsman.jobs.details.service.finished_jobs import FinishedJobs
 
         return FinishedJobs(self.db)
 

@@ -24,6 +24,15 @@ CREATE OR REPLACE VIEW draftsman.claimable AS
        AND (NOT EXISTS (SELECT FROM draftsman.job_pauses)
             OR NOT EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = s.number));
 
+-- Whether this version of a job's state is the newest that is committed, although the statement may
+-- see an older one. Locking a row locks its newest version, and keeps the lock where that version is
+-- not claimable any more: the run that another worker has just claimed could not be settled until
+-- the end of the transaction. Inlined, and reads only the row.
+CREATE OR REPLACE FUNCTION draftsman.is_latest(location tid) RETURNS boolean
+LANGUAGE sql VOLATILE AS $$
+    SELECT currtid2('draftsman.job_states', location) = location
+$$;
+
 CREATE OR REPLACE VIEW draftsman.active_reservations AS
     SELECT queue, job, actor, seconds, reserved_at, expires_at
       FROM draftsman.queue_reservations
@@ -796,7 +805,7 @@ CREATE OR REPLACE TRIGGER queue_changes_no_truncate BEFORE TRUNCATE ON draftsman
 CREATE OR REPLACE FUNCTION draftsman.grant_queues() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker', 'EXECUTE ON FUNCTION
         draftsman.claim_reserving_jobs(text[], text[]),
-        draftsman.claimable_by_type(text[], text[], bigint),
+        draftsman.claimable_by_type(text[], text[], bigint), draftsman.is_latest(tid),
         draftsman.set_unhandled_types(float8, text[], int), draftsman.set_by_type(float8, int)');
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.types_found_by_type(text), draftsman.queues_in_use(),

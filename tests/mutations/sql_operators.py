@@ -22,6 +22,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<sign>\$\$|:=|::|<>|<=|>=|->>?|#>>?|\|\||%%|[-+*/<>=(),;.\[\]&|?@%:{}!~^#\\])"
 )
 _QUERY: Final = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_PART: Final = re.compile(r"^-- part: \w+\n", re.MULTILINE)
 _OBJECT: Final = re.compile(r"^CREATE OR REPLACE (?:FUNCTION|VIEW) draftsman\.(\w+)", re.MULTILINE)
 _END: Final = {"FUNCTION": re.compile(r"\$\$;\n|^END;\n", re.MULTILINE), "VIEW": re.compile(r";\n")}
 _OPENS: Final = ("WHERE", "ON", "HAVING", "WHEN", "IF", "ELSIF", "AND", "OR")
@@ -64,11 +65,20 @@ class Token:
 
 
 def mutants_of_queries(path: str, source: str) -> list[Mutant]:
-    """Return the mutants of all queries of a file of the store."""
+    """Return the mutants of all queries of a file of the store, each with the parts before it."""
     names = [*_QUERY.finditer(source)]
-    ends = [match.start() for match in names[1:]] + [len(source)]
-    units = {match[1]: (match.end(), end) for match, end in zip(names, ends, strict=True)}
-    return [m for unit in units for m in _Unit(path, unit, source, *units[unit]).mutants()]
+    starts = list[int]()
+    end_of_last = 0
+    for name in names:
+        part = _PART.search(source, end_of_last, name.start())
+        starts.append(part.end() if part else name.end())
+        end_of_last = name.end()
+    ends = [*starts[1:], len(source)]
+    return [
+        mutant
+        for name, start, end in zip(names, starts, ends, strict=True)
+        for mutant in _Unit(path, name[1], source, start, end).mutants()
+    ]
 
 
 def mutants_of_objects(path: str, source: str, names: frozenset[str]) -> list[Mutant]:

@@ -27,7 +27,7 @@ START = 200
 """Additional pages: every read of events enters the index of every partition."""
 MODES = ("force_custom_plan", "force_generic_plan")
 """Number of calls that a session plans before it reuses a plan."""
-PINNED = [key for key in CALLS if query_of(key) == "claim.exchange"]
+PINNED = [key for key in CALLS if query_of(key) in ("claim.exchange", "claim.exchange_after")]
 """Queries of a session with pinned plans."""
 
 

@@ -216,7 +216,9 @@ async def filled(make: Factory, people: People, rt: Runtime) -> dict[str, str]:
     await rt.asking.ask(work.lease, gate)
     await make.asked(actor=people.anna, title="Which color does the button have?")
     await make.failed(title="Delete unused feature flags")
-    await make.dead(title="Upload the nightly report")
+    dead = await make.dead(title="Upload the nightly report", actor=people.erin)
+    own = await make.asked(gate, title="Deploy the shop", actor=people.erin)
+    await make.queued(title="Translate the pages of the shop into the five languages of its users")
     await make.canceled(title="Rename the table of customers")
     done = await make.completed({"summary": "Three flags removed"}, title="Remove feature flags")
     running = await make.running(title="Update dependencies")
@@ -230,7 +232,12 @@ async def filled(make: Factory, people: People, rt: Runtime) -> dict[str, str]:
         "jobs": "/jobs",
         "job": f"/jobs/{running.name}",
         "finished": f"/jobs/D-{done}",
+        "failure": f"/jobs/D-{dead}",
+        "refused": f"/questions/{own.name}/1",
         "changes": f"/jobs/{work.name}/changes",
+        "lists": "/lists",
+        **{f"list-{name}": f"/lists/{name}" for name in ("events", "deliveries", "queues")},
+        "unsorted": "/lists/jobs?where=bogus%3E1",
         "problem": "/jobs/D-99999",
         "start": "/start",
         "form": FORM,

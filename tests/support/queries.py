@@ -47,6 +47,7 @@ NAMES: Final = {TEXTS[family][name]: f"{family}.{name}" for family, name in QUER
 """Name of a query, by its text."""
 TYPED: Final[dict[str, dict[str, Any]]] = {
     "claim.exchange": {"free": 1, "ahead": 1},
+    "claim.exchange_after": {"free": 1, "ahead": 1, "after": 1},
     "questions.resolve": {"status": QuestionStatus.ANSWERED, "job_status": Status.RESUMED},
 }
 """Parameters whose type PostgreSQL cannot infer from the query."""

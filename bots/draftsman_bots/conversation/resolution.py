@@ -12,13 +12,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from draftsman.questions.answer import is_number
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_bots.conversation.answers import (
     VERBS,
@@ -32,8 +32,6 @@ from draftsman_bots.conversation.parser import ATTENTION, ParsedText
 
 if TYPE_CHECKING:
     from draftsman.questions.answer import Answer
-
-_NUMBER: Final = re.compile(r"[0-9]{1,3}[.)]?")
 
 
 class Change(StrEnum):
@@ -304,7 +302,7 @@ def _resolve_closed(
         or is_late
         or parsed.decision is not None
         or _names_any(parsed, closed)
-        or (bool(closed) and bool(_NUMBER.fullmatch(parsed.answer)))
+        or (bool(closed) and is_number(parsed.answer))
     )
     if not is_answer:
         has_text = parsed.answer or text.is_file
@@ -346,7 +344,7 @@ def _is_meant(parsed: ParsedText, place: Place, questions: Sequence[Question]) -
     """Return whether a text is an answer to one of the questions, not talk among people."""
     if _is_decisive(parsed) or place.talk is Talk.ALL:
         return True
-    if _names_any(parsed, questions) or _NUMBER.fullmatch(parsed.answer):
+    if _names_any(parsed, questions) or is_number(parsed.answer):
         return True
     return place.talk is Talk.PERMITTED and any(
         item.freeform_allowed and item.name in place.permitted for item in questions

@@ -11,6 +11,7 @@ from draftsman import plugins
 from draftsman.channels import registry
 from draftsman.database import migrate
 from draftsman.errors import CommandHint, DraftsmanError, SchemaOutdated
+from draftsman.formats.shown_zone import SHOWN_ZONE
 from draftsman.processes.components import Component, ComponentGroup
 from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.shutdown import shutdown_signals
@@ -48,6 +49,7 @@ async def run_bots(
                 hint=CommandHint("migrate", lead="run"),
             )
         bots = ComponentGroup([*create_bots(rt, usable)])
+        SHOWN_ZONE.set(rt.policy.zone)  # of replies
         with signals.stopping(bots.stop):
             await bots.run()
     _log.info("bots stopped")

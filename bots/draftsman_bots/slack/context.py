@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from draftsman.jobs.requests.service.batching import Batcher
 from draftsman_bots.conversation.attachments import AttachmentDownloads
 from draftsman_bots.process.background import BackgroundTasks
 from draftsman_bots.slack.identity import Identity
@@ -18,9 +17,6 @@ from draftsman_bots.slack.transport.web_api import WebApi
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
-    from draftsman.jobs.requests.invocation import Invocation
-    from draftsman.jobs.requests.service.submissions import SubmittedJob
-    from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
     from draftsman_bots.slack.settings import SlackSettings
 
@@ -36,11 +32,6 @@ class BotContext:
     """The bot's own identity; its fields are None until Slack returned them."""
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
     """Its owner calls `background.close()` at shutdown."""
-
-    @cached_property
-    def submissions(self) -> Batcher[tuple[Invocation, Actor], SubmittedJob]:
-        """Submission of jobs: under load, many requests share a transaction."""
-        return Batcher(self.rt.submissions.submit_each)
 
     @cached_property
     def duplicates(self) -> DuplicateLookups:

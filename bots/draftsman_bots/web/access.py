@@ -15,6 +15,7 @@ from starlette.responses import Response
 from draftsman.people.actor import Actor
 from draftsman.people.browser_session import BrowserSession, SignInMethod
 from draftsman.people.service.browser_sessions import BrowserSessions
+from draftsman.questions.question import QuestionCounts
 from draftsman_bots.web.plugin import WEB
 from draftsman_bots.web.problems import PageProblem
 from draftsman_bots.web.settings import WebSettings
@@ -112,6 +113,17 @@ _TOKEN_LENGTH: Final = range(20, 100)
 
 
 @dataclass(frozen=True, slots=True)
+class Tabs:
+    """The numbers in the menu of a person: their questions, and the jobs that they may see."""
+
+    questions: QuestionCounts
+    jobs: int
+
+
+NO_TABS: Final = Tabs(QuestionCounts(open=0, for_you=0), jobs=0)
+
+
+@dataclass(frozen=True, slots=True)
 class Visit:
     """A request of a signed-in person; `is_new` has a session that its response stores."""
 
@@ -119,6 +131,7 @@ class Visit:
     actor: Actor
     token: str
     is_new: bool = False
+    tabs: Tabs = NO_TABS
 
     @property
     def csrf(self) -> str:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from draftsman.formats.shown_zone import SHOWN_ZONE
+from draftsman.jobs.counts import number_of
 from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.process.background import BackgroundTasks
-from draftsman_bots.web.access import Access, Visit
+from draftsman_bots.web.access import Access, Tabs, Visit
 from draftsman_bots.web.problems import PageProblem
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+
     from draftsman.people.service.browser_sessions import BrowserSessions
     from draftsman.runtime import Runtime
     from draftsman_bots.web.oidc import OidcProvider
@@ -100,6 +104,18 @@ class WebContext:
     """Answers that wait for the end of their undo window."""
     streams: Counter[int] = field(default_factory=Counter)
     """Live logs by session."""
+
+    async def visit(self, request: Request) -> Visit:
+        """Return the visit of a page, with the numbers in its menu; raises SignInRequired."""
+        visit = await self.access.required(request)
+        policy = self.rt.policy
+        SHOWN_ZONE.set(policy.zone_of(policy.people.get(visit.actor.person or "")))
+        rt = self.rt_of(visit)
+        counts = await rt.read_model.counts() or {}
+        tabs = Tabs(await rt.questions.counts(visit.actor), number_of("jobs", counts))
+        visit = replace(visit, tabs=tabs)
+        request.state.visit = visit
+        return visit
 
     def rt_of(self, visit: Visit) -> Runtime:
         """Return the services that show what the visitor may see."""

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
@@ -19,27 +20,27 @@ from draftsman.actions.action import Action, Call
 from draftsman.agent_runs.activity.activity import ActivityKind
 from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text
 from draftsman.agent_runs.changes.shown_diff import shown_diff
+from draftsman.deliveries.documents.builder import job_controls
 from draftsman.entities.filter_values import unknown_value
 from draftsman.entities.jobs import JOBS
-from draftsman.errors import DraftsmanError, NotFound, NotPermitted
+from draftsman.errors import DraftsmanError, NotFound, NotPermitted, Refused
 from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import escape_invisible, line_ends
-from draftsman.ids import job_number
+from draftsman.ids import job_name, job_number
 from draftsman.jobs.counts import WORDS
 from draftsman.jobs.details.log_lines import FOLDED_LINES, fold
-from draftsman.jobs.details.sections.facts import status
+from draftsman.jobs.details.sections.facts import status as status_of
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import FAILURES, Status
 from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.status_display import STATUSES
-from draftsman.people.policy import Verb
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.list_pages import table
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.plugin import WEB
-from draftsman_bots.web.problems import PageProblem
+from draftsman_bots.web.problems import PageProblem, error_text
 from draftsman_bots.web.section_html import page_reader
 
 if TYPE_CHECKING:
@@ -80,12 +81,15 @@ class LogLines:
         return self.hidden.count("\n") + 1
 
 
-def log_lines(entries: Iterable[LogEntry]) -> list[LogLines]:
-    """Return entries as lines: calls as they ended, and long texts folded where an agent works."""
+def log_lines(entries: Iterable[LogEntry], now: datetime | None = None) -> list[LogLines]:
+    """Return entries as lines: calls as they ended, and long texts folded where an agent works.
+
+    `now`: how long an open call runs.
+    """
     shown: dict[str, LogLines] = {}
     open_kind = last = ""
     for entry in entries:
-        lines = _lines(entry)
+        lines = _lines(entry, now)
         if open_kind == entry.kind and (entry.kind == OUTPUT or entry.continues):
             shown[last] = replace(shown[last], text=shown[last].text + lines.text)
         else:
@@ -108,9 +112,9 @@ def _folded(lines: LogLines) -> LogLines:
     return replace(lines, text="\n".join(begin), hidden="\n".join(hidden), end="\n".join(end))
 
 
-def _lines(entry: LogEntry) -> LogLines:
+def _lines(entry: LogEntry, now: datetime | None) -> LogLines:
     """Return an entry without control sequences."""
-    return LogLines(entry.kind, entry.id, entry.state or "", visible(entry_text(entry)))
+    return LogLines(entry.kind, entry.id, entry.state or "", visible(entry_text(entry, now)))
 
 
 def visible(text: str) -> str:
@@ -159,15 +163,15 @@ _GROUPS: Final = {
 
 
 ACTIONS: Final[dict[str, Action[int, ..., Any]]] = {
-    "dismiss": actions.dismiss,
-    "undismiss": actions.undismiss,
+    action.name: action
+    for action in (actions.retry, actions.dismiss, actions.undismiss, actions.cancel)
 }
-"""The actions of the form of a failed job."""
+"""The actions of the forms of a job, by the names of its controls."""
 
 
 async def jobs(context: WebContext, request: Request) -> Response:
     """Show jobs, newest first, that match the filter."""
-    visit = await context.access.required(request)
+    visit = await context.visit(request)
     query = request.query_params
     filters, entered, problem = _filters(query.get, visit)
     rt = context.rt_of(visit)
@@ -201,20 +205,31 @@ async def jobs(context: WebContext, request: Request) -> Response:
 
 async def show(context: WebContext, request: Request) -> Response:
     """Show a job."""
-    visit = await context.access.required(request)
-    number = await _number(request)
+    visit = await context.visit(request)
+    return await _job_page(context, visit, await _number(request))
+
+
+async def _job_page(
+    context: WebContext, visit: Visit, number: int, *, status: int = 200, problem: str = ""
+) -> Response:
     rt = context.rt_of(visit)
     details = await rt.read_model.details(number, events=EVENTS)
     entries, cursor = await rt.log_feed.tail(number, LOG_ITEMS)
-    reader = page_reader(rt, details)
-    failure = _failure_action(context, visit, details)
-    lines = log_lines(entries)
-    return details_page(visit, details, reader, lines, encode_cursor(cursor), failure=failure)
+    return details_page(
+        visit,
+        details,
+        page_reader(rt, details),
+        log_lines(entries, details.at),
+        encode_cursor(cursor),
+        controls=_controls(context, visit, details),
+        status=status,
+        problem=problem,
+    )
 
 
 async def act(context: WebContext, request: Request) -> Response:
-    """Dismiss the failure of a job, or take that back, then show the job."""
-    visit = await context.access.required(request)
+    """Take an action on a job, then show the job, or its retry."""
+    visit = await context.visit(request)
     fields = await read_form(request)
     context.access.check_form(visit, fields)
     context.limits.count_form(visit.session.id, client_address(request, context.settings))
@@ -223,11 +238,13 @@ async def act(context: WebContext, request: Request) -> Response:
     if name not in ACTIONS:
         raise PageProblem(400, "The form is incomplete.", "Open the page again.")
     call = Call(context.rt_of(visit), visit.actor)
-    if name == "dismiss":
-        await actions.dismiss(call, number, fields.get("reason", ""))
-    else:
-        await actions.undismiss(call, number)
-    return RedirectResponse(f"/jobs/D-{number}", 303)
+    try:
+        result = await ACTIONS[name].typed(call, number, fields.get("reason", ""))
+    except Refused as error:
+        problem = error_text(error)
+        return await _job_page(context, visit, number, status=409, problem=problem)
+    shown = result.value.number if name == actions.retry.name else number
+    return RedirectResponse(f"/jobs/{job_name(shown)}", 303)
 
 
 def details_page(
@@ -237,41 +254,54 @@ def details_page(
     lines: Sequence[LogLines],
     cursor: str,
     *,
-    failure: str = "",
+    controls: Sequence[Action[int, ..., Any]] = (),
+    status: int = 200,
+    problem: str = "",
 ) -> Response:
-    """Return the page of a job with the end of its log, and the action on its `failure`."""
+    """Return the page of a job with the end of its log, and the controls of its actions."""
     return page(
         "job",
         visit,
+        status=status,
         active="jobs",
         job=details.job,
-        state=status(details),
+        state=status_of(details),
         is_final=details.is_over,
         sections=[*sections(details, reader)],
         lines=lines,
         cursor=cursor,
-        failure=failure,
+        controls=controls,
+        problem=problem,
         has_patch=any(artifact.kind == "patch" for artifact in details.artifacts),
     )
 
 
-def _failure_action(context: WebContext, visit: Visit, details: JobDetails) -> str:
-    """Return the name of the action that a person may take on a failure; "" for none."""
+def _controls(
+    context: WebContext, visit: Visit, details: JobDetails
+) -> Sequence[Action[int, ..., Any]]:
+    """Return the actions that a person may take on a job; one that was retried has its retry."""
     job = details.job
-    reason = details.wait_reason
-    if reason.retried_as is not None:
-        return ""
+    if details.wait_reason.retried_as is not None:
+        return ()
+    shown = job_controls(job.name, job.status, failure_open=details.failure_open)
+    names = [control.action.value for control in shown]
+    if details.wait_reason.dismissal is not None:
+        names.append(actions.undismiss.name)
+    return [ACTIONS[name] for name in names if _may(context, visit, ACTIONS[name], job.invoker_id)]
+
+
+def _may(context: WebContext, visit: Visit, action: Action[int, ..., Any], invoker: str) -> bool:
     try:
-        context.rt.policy.check(visit.actor, Verb.DISMISS, invoker=job.invoker_id)
+        if action.right is not None:
+            context.rt.policy.check(visit.actor, action.right, invoker=invoker)
     except NotPermitted:
-        return ""
-    fitting = (name for name, action in ACTIONS.items() if not action.problem(reason))
-    return next(fitting, "")
+        return False
+    return True
 
 
 async def changes(context: WebContext, request: Request) -> Response:
     """Show the newest changes of a job."""
-    visit = await context.access.required(request)
+    visit = await context.visit(request)
     number = await _number(request)
     rt = context.rt_of(visit)
     job = await rt.read_model.job(number)
@@ -339,6 +369,9 @@ def _statuses(group: frozenset[Status] | None) -> list[Status] | None:
 # The live log of a job as server-sent events.
 
 
+_Read = tuple[LogLines, LogCursor | None]
+"""Lines, and the position after them; None for an earlier line that changed."""
+
 HEARTBEAT: Final = 15.0
 """Seconds between comments in a silent stream, and between checks of its session."""
 LIFETIME: Final = 600.0
@@ -390,7 +423,7 @@ async def _events(
     context: WebContext, visit: Visit, number: int, after: LogCursor
 ) -> AsyncIterator[str]:
     """Yield events; the last has the name `end`, if the job has ended."""
-    queue: asyncio.Queue[tuple[LogEntry, LogCursor] | None] = asyncio.Queue(_BUFFER)
+    queue: asyncio.Queue[_Read | None] = asyncio.Queue(_BUFFER)
     reader = asyncio.create_task(_read(context, number, after, queue))
     loop = asyncio.get_running_loop()
     end = loop.time() + LIFETIME
@@ -411,11 +444,10 @@ async def _events(
             if read is None:
                 yield "event: end\ndata: {}\n\n"
                 return
-            entry, cursor = read
-            lines = _lines(entry)
+            lines, cursor = read
             fields = {"kind": lines.kind, "id": lines.id, "state": lines.state, "text": lines.text}
-            data = json.dumps(fields)
-            yield f"id: {encode_cursor(cursor)}\ndata: {data}\n\n"
+            position = "" if cursor is None else f"id: {encode_cursor(cursor)}\n"
+            yield f"{position}data: {json.dumps(fields)}\n\n"
     except DraftsmanError:  # of the check of the session: the browser connects again
         return
     finally:
@@ -423,15 +455,27 @@ async def _events(
 
 
 async def _read(
-    context: WebContext,
-    number: int,
-    after: LogCursor,
-    queue: asyncio.Queue[tuple[LogEntry, LogCursor] | None],
+    context: WebContext, number: int, after: LogCursor, queue: asyncio.Queue[_Read | None]
 ) -> None:
-    """Put the entries of the log into the queue, then None; ends silently with the database."""
+    """Put the entries of the log into the queue, then None; ends silently with the database.
+
+    The line of an open call comes again whenever its time has another text.
+    """
+    sent: dict[str, str] = {}
     with contextlib.suppress(DraftsmanError):
         feed = context.rt.log_feed
+        ahead = await context.rt.checkpoints.now() - datetime.now(UTC)
         known = await feed.reader(number, LOG_ITEMS, after)
-        async for read in feed.entries(number, follow=True, after=after, reader=known):
-            await queue.put(read)
+
+        def update_open_calls() -> None:
+            for call in known.open_calls:
+                lines = _lines(call, datetime.now(UTC) + ahead)
+                if sent.get(call.id) != lines.text and not queue.full():
+                    sent[call.id] = lines.text
+                    queue.put_nowait((lines, None))
+
+        async for entry, cursor in feed.entries(
+            number, follow=True, after=after, reader=known, on_complete=update_open_calls
+        ):
+            await queue.put((_lines(entry, datetime.now(UTC) + ahead), cursor))
         await queue.put(None)

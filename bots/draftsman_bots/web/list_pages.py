@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
@@ -13,6 +14,7 @@ from draftsman.deliveries.documents.html import inert, time_html
 from draftsman.entities.entity import Column, Entity, Surface
 from draftsman.entities.registry import listings
 from draftsman.errors import NotFound, UsageError
+from draftsman.formats.amounts import counted
 from draftsman_bots.web.pages import page
 from draftsman_bots.web.problems import error_text
 from draftsman_bots.web.section_html import ROLES
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 
     from draftsman_bots.web.context import WebContext
 
-MAX_ROWS: Final = 200
-"""Rows of a list."""
+PAGE_SIZE: Final = 200
+"""Rows of a page of a list."""
+MAX_ROWS: Final = 2000
+"""First rows of a list, which its pages show, and conditions and sorting cover."""
 MAX_FILTER: Final = 200
 """Characters of a condition."""
 OWN_PAGES: Final = {"inbox": "/", "jobs": "/jobs"}
@@ -35,7 +39,7 @@ WIDE: Final = 110
 
 async def overview(context: WebContext, request: Request) -> Response:
     """Show which lists there are."""
-    visit = await context.access.required(request)
+    visit = await context.visit(request)
     shown = [
         (name, OWN_PAGES.get(name, f"/lists/{name}"), _sentence(listing.help))
         for name, (listing, _) in listings().items()
@@ -45,7 +49,7 @@ async def overview(context: WebContext, request: Request) -> Response:
 
 async def show(context: WebContext, request: Request) -> Response:
     """Show a list, by its name, sorted and filtered by its columns."""
-    visit = await context.access.required(request)
+    visit = await context.visit(request)
     name = request.path_params["name"]
     if name not in listings():
         raise NotFound(f"there is no list {name[:40]}")
@@ -61,18 +65,67 @@ async def show(context: WebContext, request: Request) -> Response:
     except UsageError as error:
         problem = error_text(error)
         shown = rows
+    page_of = _ListPage.of(len(shown), request.query_params.get("page", ""))
+    kept = {name: text for name, text in {"where": where, "sort": sort}.items() if text}
     return page(
         "list",
         visit,
         active="lists",
         list_name=name,
         help=_sentence(listing.help),
-        table=table(entity, shown, now, sort=sort, kept={"where": where} if where else {}),
+        table=table(
+            entity,
+            shown[page_of.start : page_of.end],
+            now,
+            sort=sort,
+            kept={"where": where} if where else {},
+        ),
+        pages={
+            text: urlencode({**kept, "page": number}) for text, number in page_of.others.items()
+        },
+        shown=page_of.text(has_more=len(shown) >= MAX_ROWS),
         empty=entity.empty,
         where=where,
         problem=problem,
-        is_capped=len(rows) >= MAX_ROWS,
+        searched=f"{MAX_ROWS:,}" if len(rows) >= MAX_ROWS else "",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _ListPage:
+    """A page of so many rows, counted from 1."""
+
+    total: int
+    number: int
+
+    @classmethod
+    def of(cls, total: int, text: str) -> _ListPage:
+        """Return the page that a query names, or else the nearest one."""
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1
+        return cls(total, max(1, min(number, -(-total // PAGE_SIZE))))
+
+    @property
+    def start(self) -> int:
+        """How many rows are before it."""
+        return (self.number - 1) * PAGE_SIZE
+
+    @property
+    def end(self) -> int:
+        """How many rows are before its end."""
+        return min(self.total, self.start + PAGE_SIZE)
+
+    @property
+    def others(self) -> dict[str, int]:
+        """The numbers of the pages before and after it."""
+        before = {"Previous": self.number - 1} if self.start else {}
+        return before | ({"Next": self.number + 1} if self.end < self.total else {})
+
+    def text(self, *, has_more: bool) -> str:
+        """Return which rows it has: `201 to 400 of 1,234 rows`; `has_more`: of a longer list."""
+        total = f"{self.total:,}+ rows" if has_more else counted(self.total, "row")
+        if self.total <= PAGE_SIZE:
+            return total
+        return f"{self.start + 1:,} to {self.end:,} of {total}"
 
 
 def table(
@@ -128,7 +181,7 @@ def _cells(
         if cell.role and cell.text:
             text = f'<span class="{ROLES[cell.role]}">{text}</span>'
         if name and nth == opening:
-            text = f'<a href="{inert(_path(name))}">{text}</a>'
+            text = f'<a class="open" href="{inert(_path(name))}">{text}</a>'
         head = inert(column.head.capitalize())
         yield f'<td class="{_layout(column)}" data-head="{head}">{text if cell.text else ""}</td>'
 

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from draftsman.agent_runs.changes.shown_diff import ShownDiff
 from draftsman.deliveries.documents.html import time_html
 from draftsman.formats import times
+from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.truncation import truncate
 from draftsman.questions.question import MEANINGS
@@ -92,6 +93,7 @@ def _environment() -> Environment:
         )
         filters: dict[str, Callable[..., Any]] = {
             "ago": time_markup,
+            "count": count_text,
             "line_class": LINE_CLASSES.__getitem__,
             "unfolded": unfolded,
             "tone": lambda outcome: TONES[MEANINGS[outcome]],

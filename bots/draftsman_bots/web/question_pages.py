@@ -67,9 +67,9 @@ ACTIONS: Final[dict[str, Action[questions.QuestionRow, ..., Any]]] = {
 
 async def inbox(context: WebContext, request: Request) -> Response:
     """Show the open questions, those for the person first."""
-    visit = await context.access.required(request)
+    visit = await context.visit(request)
     open_questions = await _open_questions(context, visit)
-    counts = await context.rt_of(visit).questions.counts(visit.actor)
+    counts = visit.tabs.questions
     return page(
         "inbox",
         visit,
@@ -84,7 +84,7 @@ async def inbox(context: WebContext, request: Request) -> Response:
 
 async def show(context: WebContext, request: Request) -> Response:
     """Show a question."""
-    visit = await context.access.required(request)
+    visit = await context.visit(request)
     question = await _question(context, request, visit)
     note = _recorded_note(request) if "recorded" in request.query_params else ""
     problem = ""
@@ -95,7 +95,7 @@ async def show(context: WebContext, request: Request) -> Response:
 
 async def answer(context: WebContext, request: Request) -> Response:
     """Submit an answer or a decision, then show its effect."""
-    visit = await context.access.required(request)
+    visit = await context.visit(request)
     fields = await read_form(request)
     context.access.check_form(visit, fields)
     context.limits.count_form(visit.session.id, client_address(request, context.settings))
@@ -134,7 +134,7 @@ async def answer(context: WebContext, request: Request) -> Response:
 
 async def undo(context: WebContext, request: Request) -> Response:
     """Undo an answer in its undo window, and show its form, filled in as before."""
-    visit = await context.access.required(request)
+    visit = await context.visit(request)
     fields = await read_form(request)
     context.access.check_form(visit, fields)
     question = await _question(context, request, visit)
@@ -203,6 +203,7 @@ async def _question_page(
         await rt.figures.record_views([live], visit.actor)
     held = await rt.pending_decisions.of_question(question.job, question.ordinal, visit.actor)
     seconds = 0 if held is None else max(0, ceil((held.applies_at - details.at).total_seconds()))
+    refusal = None if live is None else rt.figures.refusal(live, visit.actor)
     review = await rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     reader = page_reader(rt, details)
     about = (fact for fact in facts(details, reader) if fact.label in ABOUT)
@@ -227,7 +228,7 @@ async def _question_page(
         held="" if held is None else response_name(held),
         seconds=seconds,
         undone=undone,
-        refusal=None if live is None else rt.figures.refusal(live, visit.actor),
+        refusal="" if refusal is None else error_text(refusal),
         action="" if action is None else action_text(action),
         asking=details.asking.get(question.ordinal),
         missing=missing,
@@ -310,7 +311,7 @@ def _row(question: OpenQuestion) -> dict[str, Any]:
         "details": [
             question.others and f"{len(question.others) + 1:,} jobs ask this",
             question.repo,
-            question.requester and f"for {question.requester}",
+            question.requester and f"by {question.requester}",
             holder_text(question),
         ],
     }

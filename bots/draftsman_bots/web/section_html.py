@@ -72,10 +72,10 @@ def print_line(line: Line) -> Markup:
 
 
 def page_reader(rt: Runtime, details: JobDetails) -> Reader:
-    """Return the reader of a page, whose time zone is unknown."""
+    """Return the reader of a page, whose time zone is that of shown times."""
     owner = "the owner of the database" if rt.embedded else ""
     asked = responders(details, rt.policy, owner)
-    return Reader(details.at, asked, times.clock_with_zone, rt.policy.name_of)
+    return Reader(details.at, asked, times.clock_with_zone, rt.policy.name_of, types_commands=False)
 
 
 def _blocks(section: JobSection) -> Iterator[str]:
@@ -108,7 +108,8 @@ def _part(part: SectionPart, section: JobSection) -> str:
 def _event(line: Markup, event: Event) -> str:
     """Return the line of an event, which opens its details."""
     details = inert("\n".join(detail_lines(event)))
-    return f'<details class="entry"><summary>{line}</summary><pre>{details}</pre></details>'
+    summary = f"<summary><span>{line}</span></summary>"
+    return f'<details class="entry">{summary}<pre>{details}</pre></details>'
 
 
 def _path(entry: Entry, section: JobSection) -> str:

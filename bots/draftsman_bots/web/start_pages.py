@@ -95,7 +95,7 @@ async def submit(context: WebContext, request: Request) -> Response:
 
 async def _visit(context: WebContext, request: Request) -> Visit:
     """Return the visit of a person who may submit jobs; raises NotPermitted."""
-    visit = await context.access.required(request)
+    visit = await context.visit(request)
     context.rt.policy.check(visit.actor, Verb.SUBMIT)
     return visit
 

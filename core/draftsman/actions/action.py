@@ -84,6 +84,7 @@ class Surface(StrEnum):
 TERMINALS: Final = frozenset({Surface.COMMANDS, Surface.DASHBOARD})
 TEXTS: Final = TERMINALS | {Surface.CHAT}
 CHATS: Final = TEXTS | {Surface.CONTROLS}
+EVERYWHERE: Final = CHATS | {Surface.PAGES}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from draftsman.actions.action import (
-    CHATS,
+    EVERYWHERE,
     REASON,
     TEXTS,
     UNDO,
@@ -69,7 +69,7 @@ MAX_TITLE: Final = 60
     destroys=True,
     progress="Canceling",
     undo=UNDO,
-    surfaces=CHATS,
+    surfaces=EVERYWHERE,
 )
 async def cancel(
     call: Call, job: int, reason: str = "", *, force: bool = False
@@ -241,7 +241,7 @@ def parse_retry(text: str) -> dict[str, bool]:
     question="Retry {}?",
     consequence="Continues as a new job from the last checkpoint.",
     progress="Retrying",
-    surfaces=CHATS,
+    surfaces=EVERYWHERE,
 )
 async def retry(
     call: Call,
@@ -270,7 +270,7 @@ async def retry(
     consequence="Failures that are dismissed no longer need a person; they and their events stay.",
     progress="Dismissing",
     undo="undismiss",
-    surfaces=CHATS | {Surface.PAGES},
+    surfaces=EVERYWHERE,
 )
 async def dismiss(call: Call, job: int, reason: str = "") -> ActionResult[DismissResult]:
     """Take a failure out of attention."""
@@ -286,6 +286,7 @@ async def dismiss(call: Call, job: int, reason: str = "") -> ActionResult[Dismis
     label="Take dismissal back",
     right=Verb.DISMISS,
     fits=UNDISMISSABLE,
+    consequence="They count again as failures that need a person, unless they were retried.",
     progress="Taking back",
     undo="dismiss",
     surfaces=TEXTS | {Surface.PAGES},

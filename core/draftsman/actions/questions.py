@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from draftsman.actions.action import (
     CHATS,
+    EVERYWHERE,
     REASON,
     UNDO,
     About,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
 QuestionRow = tuple[int, int]
 """A question: its job and its number."""
-EVERYWHERE: Final = CHATS | {Surface.PAGES}
 MAX_SHOWN: Final = 60
 """Characters of an answer or a reason that can still be undone."""
 

@@ -78,7 +78,7 @@ THROUGHPUT: Final[Entity[Throughput]] = Entity(
         Column(
             "FAILED",
             6,
-            help="Jobs of these that failed or are dead letters.",
+            help="Jobs of these that failed or are dead letters, also if they were retried since.",
             cell=lambda row, _: Cell(f"{row.failed:,}", "bad" if row.failed else "dim"),
             right=True,
             order=lambda row: row.failed,

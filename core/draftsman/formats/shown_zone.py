@@ -1,17 +1,29 @@
-"""The time zone in which times are shown and typed: local on terminals, UTC in services.
+"""The time zone in which times are shown and typed: local on terminals, UTC in programs.
 
-The readers of a service are elsewhere: chats and pages show its times in the zone of the reader
-where they know it.
+The readers of a service are elsewhere: its times are in the zone of the only reader, if it is a
+person, else in that of the configuration (`Policy.zone_of`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 SHOWN_ZONE: Final[ContextVar[tzinfo | None]] = ContextVar("shown_zone", default=UTC)
 """None: the zone of this machine, which commands and the dashboard use, except with `--utc`."""
+
+
+@contextmanager
+def shown_in(zone: tzinfo) -> Iterator[None]:
+    """Show times in a zone within the block."""
+    token = SHOWN_ZONE.set(zone)
+    try:
+        yield
+    finally:
+        SHOWN_ZONE.reset(token)
 
 
 def shown(moment: datetime, zone: tzinfo | None = None) -> datetime:

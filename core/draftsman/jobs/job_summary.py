@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypedDict
 from uuid import UUID
 
+from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import OPTIONAL
 from draftsman.ids import account_name, job_name
-from draftsman.jobs.job import LEASED, RequestSummary, Status
+from draftsman.jobs.job import FAILURES, LEASED, RequestSummary, Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.text import STORED_SENTENCE
 
@@ -223,3 +225,27 @@ class FinishedJob:
     matches: bool
     followed_by: int | None
     """Its retry, None without a retry."""
+    dismissed: bool
+    failure_open: bool
+    """As of `JobSummary`."""
+
+    @property
+    def settled(self) -> str:
+        """Why it needs nothing more: `already retried`, `dismissed` or `denied`; "" if it may.
+
+        Bulk commands leave it out, so that a decision of a person is changed by name alone.
+        """
+        if self.followed_by is not None:
+            return "already retried"
+        if self.dismissed:
+            return "dismissed"
+        return "denied" if self.status in FAILURES and not self.failure_open else ""
+
+
+def settled_lines(jobs: Iterable[FinishedJob]) -> list[str]:
+    """Return how many of the jobs need nothing more, a line for each reason."""
+    counts = Counter(job.settled for job in jobs if job.settled)
+    return [
+        f"{counted(count, 'matching job was', 'matching jobs were')} {reason}"
+        for reason, count in counts.items()
+    ]

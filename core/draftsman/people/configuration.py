@@ -45,6 +45,7 @@ def configured_policy(settings: Settings, stored: Directory | None = None) -> Po
         people={name: _person(name, entry, settings) for name, entry in source.people.items()},
         groups=source.groups,
         self_approval=source.self_approval,
+        zone=ZoneInfo(settings.questions.timezone),
     )
 
 
@@ -58,6 +59,7 @@ def _person(name: str, entry: DirectoryEntry, settings: Settings) -> Person:
         ids=ids,
         quiet=_hours(entry, settings),
         further_ids=entry.further_ids,
+        zone=ZoneInfo(entry.timezone or settings.questions.timezone),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 
 from draftsman.channels import ChannelName, registry
@@ -102,6 +102,8 @@ class Person:
     """When the person may be interrupted; None: at any time."""
     further_ids: Mapping[ChannelName, tuple[str, ...]] = field(default_factory=dict)
     """Accounts besides those of `ids`, to which messages go."""
+    zone: tzinfo = UTC
+    """In which times are shown to the person."""
 
     @property
     def voter(self) -> str:
@@ -138,6 +140,8 @@ class Policy:
     people: Mapping[str, Person] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     self_approval: bool = False
+    zone: tzinfo = UTC
+    """In which times are shown to several readers, or to one who is not known."""
     login: str | None = field(default=None, compare=False)
     """Login of the owner of an embedded database; None on a server."""
 
@@ -176,6 +180,10 @@ class Policy:
     def name_of(self, actor: str) -> str:
         """Return the person of an actor, else the name of its account."""
         return account_name(self.requester(actor))
+
+    def zone_of(self, reader: Person | None) -> tzinfo:
+        """Return the time zone of the only reader, if it is a known person."""
+        return self.zone if reader is None else reader.zone
 
     def update_from(self, other: Policy) -> None:
         """Copy the people of another policy, for all holders of this instance."""

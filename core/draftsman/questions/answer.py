@@ -12,7 +12,7 @@ from draftsman.errors import CommandHint, NotPermitted, UsageError
 from draftsman.ids import question_name
 from draftsman.jobs.job import Status
 from draftsman.people.spans import ActorRef, Spans, actor_spans, decode_spans, spans_text
-from draftsman.questions.answer_kind import NOUNS, normalize_answer
+from draftsman.questions.answer_kind import NOUNS, AnswerKind, normalize_answer
 from draftsman.questions.choice_matching import matching_key
 from draftsman.questions.question import (
     BUDGET_KEY,
@@ -31,9 +31,35 @@ if TYPE_CHECKING:
 
 MAX_AMOUNT: Final = 1e12
 _AMOUNT: Final = re.compile(r"(?:add\s+)?\$?\s*(\d[\d,]*(?:\.\d+)?)\s*(?:\$|usd|tokens)?", re.I)
+_DIGITS: Final = r"[0-9]{1,3}[.)]?"
+_NUMBER: Final = re.compile(_DIGITS)
+"""A text that may be meant as the number of a choice."""
 _ENDINGS: Final = ".)! "
 _WRAPPING: Final = "\"'`*_“”„‟‘’‚‛«»‹›「」"  # noqa: RUF001
 """Characters at the end of an answer that people add to the name or number of a choice."""
+_QUOTED_NUMBER: Final = re.compile(rf"[{_WRAPPING}]({_DIGITS})[{_WRAPPING}]")
+"""A number that is meant as a text."""
+
+
+class NoSuchChoice(UsageError):
+    """An answer is a number, of which the question has no choice.
+
+    `text` is the number. It is an answer as text if it is written as `as_text` writes it.
+    """
+
+    def __init__(self, message: str, text: str) -> None:
+        super().__init__(message)
+        self.text = text
+
+
+def as_text(text: str) -> str:
+    """Return how a text is written that is no number of a choice: a number in quotes."""
+    return f'"{text}"' if _NUMBER.fullmatch(text) else text
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text may be the number of a choice, or is such a number in quotes."""
+    return bool(_NUMBER.fullmatch(text) or _QUOTED_NUMBER.fullmatch(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +171,40 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
     A choice is matched by value, label or number, in this order, as `matching_key` compares them;
     if none matches, without `.`, `)` and `!` at the end, then without quotes, too. A button sends
     the value. Raises UsageError with what is allowed if none matches, and for free text of another
-    kind than asked.
+    kind than asked. A number that no choice has is refused with NoSuchChoice also where free text
+    is allowed, unless it is in quotes: it is rather a mistyped choice than a text.
     """
     text = (response.text or "").strip()
     if not text:
         raise UsageError(f"{question.name}: the answer is empty; {_allowed(question)}")
+    numbers_choices = _numbers_choices(question)
+    if numbers_choices and (quoted := _QUOTED_NUMBER.fullmatch(text)):
+        return ParsedAnswer(None, quoted[1])
     if (value := _chosen(question, text)) is not None:
         return ParsedAnswer(value, None)
+    if numbers_choices and _NUMBER.fullmatch(text):
+        choices = question.numbered_choices
+        raise NoSuchChoice(
+            f"{question.name}: there is no choice {text}; choose: {choices}; for an answer that is"
+            f" this number, write {as_text(text)}, with the quotes",
+            text,
+        )
     if question.freeform_allowed:
         if question.key == BUDGET_KEY:
             parse_amount(text)
         return ParsedAnswer(None, _free_answer(question, text))
     raise UsageError(f"{question.name}: {text[:60]!r} is not a choice; {_allowed(question)}")
+
+
+def _numbers_choices(question: Question) -> bool:
+    """Return whether a number is that of a choice rather than a free answer of this question."""
+    return (
+        bool(question.choices)
+        and question.freeform_allowed
+        and question.answer_kind is AnswerKind.TEXT
+        and question.key != BUDGET_KEY
+        and not any(_NUMBER.fullmatch(name) for name in (*question.values(), *question.labels()))
+    )
 
 
 def _free_answer(question: Question, text: str) -> str:
@@ -269,11 +317,10 @@ def fails_job(question: Question, resolution: Resolution) -> bool:
 
 
 def _allowed(question: Question) -> str:
-    choices = ", ".join(f"{n} {value}" for n, value in enumerate(question.labels(), 1))
-    if not choices:
+    if not question.choices:
         return f"enter {question.free_answer}"
     free = f"; or enter {question.free_answer}" if question.freeform_allowed else ""
-    return f"choose: {choices}{free}"
+    return f"choose: {question.numbered_choices}{free}"
 
 
 # Reasons for which an answer is refused, as spans.

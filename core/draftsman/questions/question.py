@@ -259,6 +259,11 @@ class Question:
         return [str(choice["label"]) for choice in self.choices]
 
     @property
+    def numbered_choices(self) -> str:
+        """The choices as people read and number them: `1 yes, 2 no`."""
+        return ", ".join(f"{n} {label}" for n, label in enumerate(self.labels(), 1))
+
+    @property
     def outcome(self) -> str:
         """The result as people read it, such as `denied` or `approved`; else the status."""
         return str((self.resolution or {}).get("outcome", self.status))

@@ -35,7 +35,7 @@ class QuestionSettings(Section):
     holidays: str | None = Field(None, min_length=1, examples=["berlin"])
     """Default table of [holidays]: days without working hours. Unset: none."""
     timezone: Zone = "UTC"
-    """Default time zone of people, a name of the IANA database."""
+    """Default time zone of people, and of messages to several; a name of the IANA database."""
     ladders: LadderChoice = Field(
         {}, examples=[{"input": "default", "approval": "default", "critical": "urgent"}]
     )

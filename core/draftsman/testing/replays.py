@@ -26,7 +26,7 @@ from draftsman.jobs.runs.outcome import Cancel, Done, Outcome
 from draftsman.jobs.runs.run import ClaimedJob, Lease
 from draftsman.jobs.runs.saved_data import Step
 from draftsman.json_schemas.checker import SchemaChecker
-from draftsman.questions.answer import parse_answer
+from draftsman.questions.answer import as_text, parse_answer
 from draftsman.questions.asked_question import AskedQuestion
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
@@ -225,7 +225,7 @@ class _Recorded(Memory):
         if place is None or recorded is None or recorded.status is QuestionStatus.OPEN:
             self.stop = f"waits for the answer to {item.key!r}"
             return
-        answer = (recorded.resolution or {}).get("value") or recorded.answer_text()
+        answer = (recorded.resolution or {}).get("value") or as_text(recorded.answer_text())
         now = replace(self._question(lease, 0, question), ordinal=recorded.ordinal)
         if item.kind is QuestionKind.INPUT and answer:
             try:

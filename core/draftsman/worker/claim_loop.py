@@ -11,6 +11,7 @@ import contextlib
 import logging
 import math
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from functools import cached_property
 from typing import Final
@@ -23,6 +24,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, Lease
 from draftsman.processes import clock
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
+from draftsman.worker.claim_cursor import ClaimCursor
 from draftsman.worker.execution import Deadlines, Execution, WorkerServices
 
 MAX_EXCHANGE: Final = 30.0
@@ -78,6 +80,8 @@ class ClaimLoop:
         self.lost: set[Lease] = set()
         """Leases that ended while their runs were not settled, until other workers have rescued the
         jobs."""
+        self._cursors: defaultdict[tuple[str, ...], ClaimCursor] = defaultdict(ClaimCursor)
+        """Where claims begin: those of jobs of all types, and those for batches of one."""
         self._asked_at = clock.now()
         """When the last claim was sent: the leases that it gave count from then."""
         self._exchanged_at = clock.now()
@@ -216,13 +220,30 @@ class ClaimLoop:
     ) -> list[ClaimedJob]:
         """Settle all finished runs and claim, jobs of all types or of these.
 
+        Where a claim from the cursor finds too few jobs, another looks from the start.
+        """
+        types = types or self._types
+        cursor = self._cursors[tuple(types)]
+        claimed = await self._exchange_once(free, ahead, types, cursor)
+        if not cursor.fell_short:
+            return claimed
+        running = sum(job.status is Status.RUNNING for job in claimed)
+        waiting = sum(job.status is Status.CLAIMED for job in claimed)
+        free = max(0, free - running)
+        return claimed + await self._exchange_once(free, ahead - waiting, types, cursor)
+
+    async def _exchange_once(
+        self, free: int, ahead: int, types: Sequence[str], cursor: ClaimCursor
+    ) -> list[ClaimedJob]:
+        """Settle all finished runs and claim, in one statement.
+
         A batch that the database refuses, perhaps because of a single run, is settled run by run,
         apart from all others. Jobs whose claim it refuses are found one by one.
         """
         done = list(self._done.values())
         try:
             async with self.exchange_lock:
-                claimed = await self._send(done, free, ahead, types or self._types)
+                claimed = await self._send(done, free, ahead, types, cursor)
                 self._start_all(claimed)
                 self._exchanged_at = clock.now()  # a turn may last as long as jobs are waiting
         except Exception as error:
@@ -231,7 +252,7 @@ class ClaimLoop:
             if not done:
                 if not is_refusal(error):
                     raise
-                return await self._claim_apart(free, ahead, types or self._types, error)
+                return await self._claim_apart(free, ahead, types, error)
             self._settle_apart(done, error)
             self.may_have_lost_claims = True
             self._wake.set()
@@ -239,15 +260,23 @@ class ClaimLoop:
         return claimed
 
     async def _send(
-        self, done: list[Execution], free: int, ahead: int, types: Sequence[str]
+        self,
+        done: list[Execution],
+        free: int,
+        ahead: int,
+        types: Sequence[str],
+        cursor: ClaimCursor,
     ) -> list[ClaimedJob]:
         self._asked_at = clock.now()
-        return await self._claim.exchange(
+        jobs = await self._claim.exchange(
             [(execution.job.lease, execution.result or {}) for execution in done],
             types=types,
             free=free,
             ahead=ahead,
+            after=cursor.start(self._asked_at),
         )
+        cursor.move(jobs, free + ahead, clock.now())
+        return jobs
 
     async def _claim_apart(
         self, free: int, ahead: int, types: Sequence[str], error: Exception

@@ -293,6 +293,16 @@ class ConversationContract:
         await talk.place.say("ben", "blue")
         assert await talk.closed(question) == ("blue", ["ben"])
 
+    async def test_a_number_beyond_the_choices_is_no_text_unless_it_is_quoted(
+        self, talk: Talk
+    ) -> None:
+        question = await talk.asked(QUESTION.model_copy(update={"freeform": True}))
+        await talk.place.say("ben", "7")
+        await talk.hears("there is no choice 7; choose: 1 red, 2 blue", "with the quotes")
+        assert await talk.accepted(question) == []
+        await talk.place.say("ben", '"7"')
+        assert await talk.closed(question) == ("7", ["ben"])
+
     async def test_a_text_that_may_answer_two_questions_answers_none(self, talk: Talk) -> None:
         other = QUESTION.model_copy(update={"key": "other", "text": "Which other?"})
         work = await talk.make.asked_at_once(QUESTION, other, notify=talk.place.targets)

@@ -250,7 +250,7 @@ async def test_rights_are_those_of_the_other_channels(
     anna = await inbox.visit(people.anna)
     for name, fields in ((gate.name, {"decision": "approve"}), (choice.name, {"choice": "red"})):
         page = await anna.get(f"/questions/{name}/1")
-        assert "<p>anna may not " in page.text
+        assert '<div class="decision" role="note"><p>Anna may not ' in page.text
         assert "; allowed: " in page.text
         assert 'name="key"' not in page.text
         carol = await inbox.visit(people.carol if name == gate.name else people.ben)
@@ -261,6 +261,10 @@ async def test_rights_are_those_of_the_other_channels(
         assert "may not" in refused.text
     assert (await rt.questions.get(gate.number, 1)).resolution is None
     assert (await rt.questions.get(choice.number, 1)).resolution is None
+    mine = GATE.model_copy(update={"approvers": ("erin", "dave")})
+    own = await make.asked(mine, actor=people.erin)
+    page = await (await inbox.visit(people.erin)).get(f"/questions/{own.name}/1")
+    assert "<p>Erin requested this job and may not approve it; allowed: dave.</p>" in page.text
 
 
 async def test_an_answer_is_bound_to_the_question_that_was_shown(

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import httpx
 import pytest
 
-from draftsman.agent_runs.activity.activity import Activity, ActivityKind, ActivityRow
+from draftsman.agent_runs.activity.activity import (
+    Activity,
+    ActivityKind,
+    ActivityRow,
+    ActivityState,
+)
 from draftsman.agent_runs.activity.log_entries import LogReader
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.details.service.log_feed import LogCursor
@@ -76,8 +83,10 @@ async def test_a_job_has_result_questions_events_and_log(
     ben = await inbox.visit(people.ben)
     page = (await ben.get(f"/jobs/{work.name}")).text
     assert "first red" in page
+    assert "is running it; last heartbeat" in page
+    assert "draftsman logs" not in page
     assert "second" in page
-    assert "Run 1 started</summary>" in page
+    assert "Run 1 started</span></summary>" in page
     assert f'data-stream="/jobs/{work.name}/log?after=1.1-0.0"' in page
     assert ">Refresh</a>" in page
     done = await make.completed({"summary": "All <b>good</b>"})
@@ -136,6 +145,27 @@ async def test_the_live_log_follows_and_continues_after_a_break(
     assert [item.get("text") for item in _events(received)] == ["two", None]
     assert "event: end" in received
     assert not inbox.service.context.streams
+
+
+async def test_the_live_log_updates_how_long_a_call_runs(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.running()
+    call = Activity(ActivityKind.TOOL, "npm test", ActivityState.RUNNING, key="1")
+    await rt.activity.append(work.lease, 1, [call], LIMIT)
+    ben = await inbox.visit(people.ben)
+    shown = re.search(r"after=([\d.-]+)", (await ben.get(f"/jobs/{work.name}")).text)
+    assert shown is not None
+    lengths = []
+    path = f"/jobs/{work.name}/log?after={shown[1]}"
+    async with ben.http.stream("GET", path, timeout=httpx.Timeout(30)) as response:
+        async for line in response.aiter_lines():
+            assert not line.startswith("id:"), "the position stays that of the log"
+            if " … running " in line.encode().decode("unicode_escape"):
+                lengths.append(json.loads(line[6:])["text"].rpartition("running ")[2])
+            if len(lengths) == 2:
+                break
+    assert lengths[0] != lengths[1]
 
 
 async def test_live_logs_of_a_session_are_limited(
@@ -234,6 +264,8 @@ def test_a_log_has_a_line_for_a_call_and_folds_long_output_of_an_agent() -> None
         row(10, "message", "Again\n"),
     ]
     entries = [entry for record in records for entry in reader.add(record)]
+    (running, *_) = log_lines(entries[:1], at + timedelta(seconds=42))
+    assert running.text == "▸ npm test … running 42 s"
     lines = log_lines(entries)
     assert [(line.kind, line.state, line.text) for line in lines if line.kind != "output"] == [
         ("tool", "failed", "✗ npm test"),
@@ -273,6 +305,74 @@ async def test_a_picture_of_a_result_is_on_its_page(
         assert picture.headers["x-content-type-options"] == "nosniff"
     for name in ("evil.svg", "none.png"):
         assert (await anna.get(f"/jobs/{work.name}/pictures/{name}")).status_code == 404, name
+
+
+def _controls(page: str) -> list[str]:
+    """Return the labels of the controls of a job, in their order."""
+    head = page[: page.index('id="log-head"')]
+    return re.findall(r"<(?:button|summary)[^>]*>([A-Z][^<]*)</(?:button|summary)>", head)[1:]
+
+
+async def test_a_job_has_the_controls_of_its_messages_for_those_who_may_use_them(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    live = await make.queued(actor=people.anna)
+    done = await make.completed(actor=people.anna)
+    dead = await make.dead(actor=people.anna)
+    anna, erin = await inbox.visit(people.anna), await inbox.visit(people.erin)
+    labels = {
+        live: ["Cancel job", "Cancel job"],
+        done: [],
+        dead: ["Retry", "Dismiss", "Dismiss"],
+    }
+    for number, expected in labels.items():
+        assert _controls((await anna.get(f"/jobs/D-{number}")).text) == expected
+        assert _controls((await erin.get(f"/jobs/D-{number}")).text) == []
+    page = (await anna.get(f"/jobs/D-{live}")).text
+    assert f"Cancel D-{live}? Work so far is kept." in page
+    csrf = {"csrf": (await anna.hidden(f"/jobs/D-{live}"))["csrf"]}
+
+    async def act(number: int, action: str) -> httpx.Response:
+        return await anna.post(f"/jobs/D-{number}", csrf | {"action": action})
+
+    assert (await act(live, "cancel")).headers["location"] == f"/jobs/D-{live}"
+    assert (await rt.read_model.job(live)).status is Status.CANCELED
+    refused = await act(live, "cancel")
+    assert refused.status_code == 409
+    assert f"D-{live} is already canceled; nothing to cancel." in refused.text
+    path = (await act(dead, "retry")).headers["location"]
+    assert path == f"/jobs/D-{dead + 1}"
+    assert (await act(dead, "retry")).headers["location"] == path
+    retried = (await anna.get(f"/jobs/D-{dead}")).text
+    assert _controls(retried) == []
+    assert f'href="{path}"' in retried
+
+
+async def test_times_are_in_the_zone_of_the_reader(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    number = await make.completed()
+    policy = inbox.service.context.rt.policy
+    anna = replace(policy.people["anna"], zone=timezone(timedelta(hours=1), "CET"))
+    policy.people = {**policy.people, "anna": anna}
+    for actor, zone in ((people.anna, "CET"), (people.ben, "UTC")):
+        page = (await (await inbox.visit(actor)).get(f"/jobs/D-{number}")).text
+        times = re.findall(r'title="\d{4}-\d\d-\d\d [\d:]+ (\w+)">\d\d:\d\d:\d\d (\w+)<', page)
+        assert {*times} == {(zone, zone)}
+
+
+async def test_the_menu_counts_the_jobs_and_questions_of_its_reader(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    await make.asked(actor=people.anna)
+    await make.completed()
+    anna, erin = await inbox.visit(people.anna), await inbox.visit(people.erin)
+    jobs = '>Jobs <span class="count">2</span></a>'
+    questions = '>Questions <span class="count">1<span class="spoken"> for you</span></span></a>'
+    for path in ("/", "/jobs", "/lists", "/lists/queues", "/jobs/D-999"):
+        assert jobs in (await erin.get(path)).text, path
+        assert questions in (await anna.get(path)).text, path
+    assert jobs not in (await inbox.visitor().get("/sign-in")).text
 
 
 async def test_a_failure_is_dismissed_and_the_dismissal_is_taken_back(

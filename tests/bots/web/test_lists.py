@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from html import unescape
+
+import pytest
 
 from draftsman.entities.registry import listings
+from draftsman_bots.web import list_pages
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
 from tests.bots.web.web_side import Inbox
@@ -31,6 +35,29 @@ async def test_each_list_has_a_page(inbox: Inbox, make: Factory, people: People)
     assert (await inbox.visitor().get("/lists/jobs")).status_code == 303
 
 
+async def test_a_long_list_has_pages_and_a_total(
+    inbox: Inbox, make: Factory, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_pages, "PAGE_SIZE", 2)
+    monkeypatch.setattr(list_pages, "MAX_ROWS", 5)
+    for number in range(5):
+        await make.queued(title=f"Job {number}")
+    anna = await inbox.visit(people.anna)
+
+    async def read(query: str) -> tuple[str, int, list[str]]:
+        page = (await anna.get(f"/lists/jobs?{query}")).text
+        (text,) = re.findall(r'<p class="hint">([^<]*rows?)\.', page)
+        links = re.findall(r'<a class="button" href="/lists/jobs\?([^"]*page=\d)">', page)
+        return text, page.count('<a class="open"'), [unescape(link) for link in links]
+
+    assert await read("sort=job") == ("1 to 2 of 5+ rows", 2, ["sort=job&page=2"])
+    assert await read("page=3") == ("5 to 5 of 5+ rows", 1, ["page=2"])
+    assert await read("page=99") == await read("page=3")
+    assert await read("page=x") == ("1 to 2 of 5+ rows", 2, ["page=2"])
+    assert await read("where=title:4") == ("1 row", 1, [])
+    assert "the first 5 rows of this list" in (await anna.get("/lists/jobs")).text
+
+
 async def test_a_list_is_sorted_and_filtered_by_its_columns(
     inbox: Inbox, make: Factory, people: People
 ) -> None:
@@ -41,7 +68,7 @@ async def test_a_list_is_sorted_and_filtered_by_its_columns(
     async def names(query: str) -> list[str]:
         page = await anna.get(f"/lists/jobs?{query}")
         assert page.status_code == 200
-        return re.findall(r'<a href="/jobs/(D-\d+)">', page.text)
+        return re.findall(r'<a class="open" href="/jobs/(D-\d+)">', page.text)
 
     assert await names("") == [f"D-{second}", f"D-{first}"]
     assert await names("sort=job") == [f"D-{first}", f"D-{second}"]

@@ -22,6 +22,7 @@ from tests.support.queries import MODULES, QUERIES, TEXTS, explain, plan
 from tests.support.statements import rows
 
 OTHER_NAMES = {
+    "claim.exchange_after": "exchange",
     "questions.open": "open_questions",
     "questions.lock_job": "lock",
     "checkpoints.clear_chunks": "artifact",

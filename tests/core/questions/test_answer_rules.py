@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,13 +14,17 @@ from pydantic import ValidationError
 
 from draftsman.errors import UsageError
 from draftsman.questions.answer import (
+    NoSuchChoice,
+    as_text,
     check_kind,
     fails_job,
     parse_answer,
     tally,
 )
+from draftsman.questions.answer_kind import AnswerKind
 from draftsman.questions.choice_matching import matching_key, normalize_value
 from draftsman.questions.question import (
+    BUDGET_KEY,
     Decision,
     OnDeny,
     OnExpire,
@@ -93,6 +98,9 @@ def test_a_parsed_answer_is_either_a_choice_or_free_text(values: list[str], text
     for freeform in (False, True):
         try:
             parsed = parse_answer(_question(values, freeform=freeform), _response(text))
+        except NoSuchChoice:
+            assert text.strip().isascii()
+            refused = False
         except UsageError:
             refused = True
         else:
@@ -174,7 +182,7 @@ def test_an_answer_matches_as_people_type_it(values: list[str], text: str, value
 
 @cases(
     ("values", "text"),
-    [(["a.", "a!"], "a"), (["a", "b"], "..."), (["a", "b"], "a b"), (["a"], "0")],
+    [(["a.", "a!"], "a"), (["a", "b"], "..."), (["a", "b"], "a b"), (["a"], "1000")],
 )
 def test_an_answer_that_may_be_several_choices_or_none_is_refused(
     values: list[str], text: str
@@ -182,6 +190,40 @@ def test_an_answer_that_may_be_several_choices_or_none_is_refused(
     with pytest.raises(UsageError, match="is not a choice"):
         parse_answer(_question(values), _response(text))
     assert parse_answer(_question(values, freeform=True), _response(text)).text == text
+
+
+@pytest.mark.parametrize("number", ["0", "4", "7.", "999)"])
+def test_a_number_that_no_choice_has_is_a_text_only_in_quotes(number: str) -> None:
+    values = ["a", "b", "c"]
+    with pytest.raises(UsageError, match="is not a choice; choose: 1 a, 2 b, 3 c"):
+        parse_answer(_question(values), _response(number))
+    question = _question(values, freeform=True)
+    with pytest.raises(NoSuchChoice) as refused:
+        parse_answer(question, _response(number))
+    quoted = as_text(number)
+    assert f"there is no choice {number}; choose: 1 a, 2 b, 3 c; for" in str(refused.value)
+    assert f"write {quoted}, with the quotes" in str(refused.value)
+    for text in quoted, f"\u201c{number}\u201d", f"\u201e{number}\u201c":
+        assert parse_answer(question, _response(text)).text == number
+    assert parse_answer(question, _response('"2"')).text == "2"
+    assert parse_answer(_question(values), _response('"2"')).value == "b"
+
+
+@pytest.mark.parametrize(
+    ("values", "more"),
+    [
+        ([], {}),
+        (["3", "5"], {}),
+        (["a"], {"answer_kind": AnswerKind.INTEGER}),
+        (["stop"], {"key": BUDGET_KEY}),
+    ],
+    ids=["no choices", "numbers", "a number is asked", "an amount is asked"],
+)
+def test_a_number_is_a_free_answer_where_it_cannot_be_a_mistyped_choice(
+    values: list[str], more: dict[str, Any]
+) -> None:
+    question = replace(_question(values, freeform=True), **more)
+    assert parse_answer(question, _response("7")).text == "7"
 
 
 def test_a_label_of_two_choices_selects_neither() -> None:

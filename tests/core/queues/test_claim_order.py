@@ -65,6 +65,44 @@ async def test_a_claim_takes_the_first_jobs_of_its_queues_and_types(
     assert claimed == expected
 
 
+async def test_a_claim_after_a_job_takes_the_next_of_its_queue_and_priority(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    chooser = random.Random(7)
+    for _ in range(60):
+        await make.queued(
+            queue=chooser.choice(("a", "b")),
+            type=chooser.choice((*TYPES, "other")),
+            priority=chooser.choice((0, 0, 5)),
+        )
+    await run(conn, "UPDATE draftsman.job_states SET position = 1 + number * 7 % 5")
+    waiting = await rows(
+        conn,
+        "SELECT number, queue, priority, position, type FROM draftsman.job_states"
+        " ORDER BY priority DESC, position, number",
+    )
+    stored = {job[0]: job for job in waiting}
+    taken = set[int]()
+    while len(taken) < 30:
+        number, queue, priority, position, _ = stored[chooser.choice([*stored])]
+        expected = [
+            job[0]
+            for job in waiting
+            if job[1:3] == (queue, priority)
+            and (job[3], job[0]) > (position, number)
+            and job[4] in TYPES
+            and job[0] not in taken
+        ]
+        free = chooser.randint(1, 4)
+        jobs = await claim(conn, make, "a", "b", free=free, types=TYPES, after=number)
+        assert [job.number for job in jobs] == expected[:free]
+        taken |= set(expected[:free])
+    first = next(job[0] for job in waiting if job[1] == "a")
+    assert await claim(conn, make, "b", types=TYPES, after=first) == [], "another serves its queue"
+    await rt.queues.pause("a", owner, "maintenance")
+    assert await claim(conn, make, "a", types=TYPES, after=first) == []
+
+
 @pytest.mark.parametrize(
     ("paused", "type", "is_claimed"),
     [

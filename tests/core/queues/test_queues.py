@@ -21,7 +21,12 @@ HELD = "SELECT count(*) FROM draftsman.job_states WHERE hold = 'paused'"
 
 
 async def claim(
-    conn: Connection, make: Factory, *queues: str, free: int = 10, types: tuple[str, ...] = ()
+    conn: Connection,
+    make: Factory,
+    *queues: str,
+    free: int = 10,
+    types: tuple[str, ...] = (),
+    after: int | None = None,
 ) -> list[ClaimedJob]:
     """Claim jobs of these queues as a worker does."""
     return await exchange(
@@ -32,6 +37,7 @@ async def claim(
         types=list(types or ("noop", "report")),
         free=free,
         ahead=0,
+        after=after,
     )
 
 

@@ -113,6 +113,7 @@ WORK: Final = {
     "events.prune_logs",
     "claim.end_grace",
     "claim.exchange",
+    "claim.exchange_after",
     "queues.configure_limits",
     "claim.start",
     "claim.release_claims",

@@ -72,7 +72,10 @@ class Run:
 
 def claimed(*tokens: int, status: Status = Status.RUNNING) -> list[ClaimedJob]:
     """Return claimed jobs with these fencing tokens."""
-    return [ClaimedJob([1, token, 1, status.value, "noop"]) for token in tokens]
+    return [
+        ClaimedJob([1, token, 1, status.value, "noop", *[None] * 21, place])
+        for place, token in enumerate(tokens, 1)
+    ]
 
 
 class Exchanges:
@@ -376,7 +379,7 @@ async def test_a_turn_of_a_full_worker_settles_and_then_waits(starts: list[int])
 
 
 async def test_runs_that_end_at_once_are_settled_together(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, time: list[float]
 ) -> None:
     claims = Exchanges(claimed(1, 2, 3, 4, 5))
     tasks = list[asyncio.Task[None]]()

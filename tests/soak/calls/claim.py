@@ -41,6 +41,7 @@ def exchange(
     queues: tuple[str, ...] = ("default",),
     type: str = "seed",
     given: str = "",
+    after: int | None = None,
 ) -> Call:
     """Settle some running jobs, and claim."""
     return Call(
@@ -52,6 +53,7 @@ def exchange(
             types=[type],
             free=free,
             ahead=ahead,
+            after=after,
         ),
         rows,
         given=given,
@@ -99,6 +101,18 @@ CALLS: Final[dict[str, Call]] = {
     "claim.exchange: 10 for 10 of a full limit": exchange(10, 10, given=FULL),
     "claim.exchange: of a full limit": exchange(10, 0, given=FULL),
     "claim.exchange: of a reserved queue": exchange(10, 0, given=RESERVED),
+    "claim.exchange_after: 10 for 10": exchange(10, 10, after=last_of("queued", 4000)),
+    "claim.exchange_after: of two queues": exchange(
+        10, 0, queues=("none", "default"), after=last_of("queued", 4000)
+    ),
+    "claim.exchange_after: the last of a priority": exchange(10, 0, after=last_of("queued")),
+    "claim.exchange_after: a job that is gone": exchange(10, 0, after=MISSING),
+    "claim.exchange_after: found by type": exchange(
+        10, 0, given=FOUND_BY_TYPE, after=last_of("queued", 4000)
+    ),
+    "claim.exchange_after: of a reserved queue": exchange(
+        10, 0, given=RESERVED, after=last_of("queued", 4000)
+    ),
     "claim.start": Call(lambda conn: claim.start(conn, CLAIMED), 800),
     "claim.release_claims": Call(lambda conn: claim.release_claims(conn, CLAIMED, "{}"), 800),
     "claim.claimable_jobs": _CANDIDATES,

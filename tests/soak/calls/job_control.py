@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.jobs.control import store as control
+from draftsman.jobs.details import store as details
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.store import jobs
 from tests.soak.calls.call import LATE, MIDDLE, MISSING, NEWEST, RUNNING, Call, last_of
@@ -16,11 +17,12 @@ def _cancel(status: str) -> Call:
 
 
 def _ended(after: int, **filters: str) -> Call:
-    every = {"type": None, "agent": None, "repo": None, "since": None} | filters
+    names = ("type", "agent", "repo", "queue", "tags", "invoker", "source", "since", "until")
+    every = dict.fromkeys((*names, "finished_since", "finished_until")) | filters
     return Call(
-        lambda conn: control.finished(conn, Status.DEAD_LETTER, every, after, 1000),
-        3000,
-        "a page of a thousand, and what followed each",
+        lambda conn: details.finished(conn, Status.DEAD_LETTER, every, after, 1000),
+        6000,
+        "a page of a thousand, its requests, and what became of each",
     )
 
 
@@ -51,8 +53,8 @@ CALLS: Final[dict[str, Call]] = {
     "jobs.cancel_now: queued": _cancel("queued"),
     "jobs.cancel_now: waiting": _cancel("waiting_for_input"),
     "jobs.cancel_now: running": _cancel("running"),
-    "control.finished: everything": _ended(0),
-    "control.finished: nobody's": _ended(MIDDLE, agent="nobody"),
+    "details.finished: everything": _ended(0),
+    "details.finished: nobody's": _ended(MIDDLE, agent="nobody"),
     "control.retries": Call(
         lambda conn: control.retries(conn, list(range(MIDDLE, MIDDLE + 200))),
         2000,

@@ -68,7 +68,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     ),
     does=(redeliver_action,),
 )
-@click.argument("ids", metavar="[ID]...", nargs=-1, type=click.IntRange(1, 2**63 - 1))
+@click.argument("ids", metavar="[ID]...", nargs=-1, type=params.ROW)
 @click.option("--job", type=params.JOB, help="All dead-letter deliveries of this job.")
 @click.option(
     "--dead-letters", is_flag=True, help="All dead-letter deliveries, up to the oldest 1000."

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -283,9 +284,36 @@ def _single(error: BaseException) -> Iterator[BaseException]:
     yield error
 
 
+_RANGE: Final = re.compile(r"(-?[\d.]+)<=x<=(-?[\d.]+)")
+"""A range of numbers as click writes it."""
+
+
+def _no_such_option(error: click.NoSuchOption) -> str:
+    """Return the error of an unknown option, with the near ones that are listed in a help."""
+    context = error.ctx
+    listed: set[str] = set()
+    while context is not None:
+        listed |= {
+            name
+            for param in context.command.params
+            if not getattr(param, "hidden", False)
+            for name in (*param.opts, *param.secondary_opts)
+        }
+        context = context.parent
+    near = [name for name in error.possibilities or () if name in listed]
+    tail = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"no such option {error.option_name}{tail}"
+
+
 def _usage(error: click.ClickException) -> str:
-    message = error.format_message().strip().rstrip(".").replace(". ", "; ")
+    if isinstance(error, click.NoSuchOption):
+        message = _no_such_option(error)
+    else:
+        message = error.format_message().strip().rstrip(".").replace(". ", "; ")
     message = message.replace("is not a valid integer range", "is not a whole number")
+    message = message.replace("is not a valid integer", "is not a whole number")
+    message = message.replace("is not a valid float range", "is not a number")
+    message = _RANGE.sub(r"\1 to \2", message)
     message = message[:1].lower() + message[1:]
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     if ctx is None or ctx.parent is None:

@@ -76,7 +76,7 @@ async def list_rules(app: App, repo: str | None) -> None:
 
 
 @rules.subcommand("show", examples=("draftsman rules show 3", "draftsman rules show 3 --json"))
-@click.argument("rule", type=click.IntRange(1))
+@click.argument("rule", type=params.ROW)
 async def show(app: App, rule: int) -> None:
     """Show a rule, the recorded decisions that it would have made, and its newest uses."""
     async with app.runtime(read_only=True) as rt:
@@ -151,7 +151,7 @@ async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> N
     examples=("draftsman rules ratify 3", "draftsman rules ratify 3 --for 14d -y"),
     does=(actions.ratify,),
 )
-@click.argument("rule", type=click.IntRange(1))
+@click.argument("rule", type=params.ROW)
 @time_option
 async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
     """Make a proposed rule active, after a look at its backtest."""
@@ -163,7 +163,7 @@ async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
     examples=("draftsman rules revoke 3 --reason 'too wide'",),
     does=(actions.revoke,),
 )
-@click.argument("rule", type=click.IntRange(1))
+@click.argument("rule", type=params.ROW)
 @click.option("--reason", type=params.TEXT, default="", help="Reason, kept with the rule.")
 async def revoke(app: App, rule: int, reason: str) -> None:
     """End a proposed or active rule at once."""

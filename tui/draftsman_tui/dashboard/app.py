@@ -22,8 +22,8 @@ from draftsman_tui.dashboard.command import CommandSet
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.connection import Connect, Connection
-from draftsman_tui.dashboard.frame.messages import AttentionUpdated
 from draftsman_tui.dashboard.frame.dialogs import HelpDialog
+from draftsman_tui.dashboard.frame.messages import AttentionUpdated
 from draftsman_tui.dashboard.frame.palette import CommandProvider
 from draftsman_tui.dashboard.frame.refresher import Refresher
 from draftsman_tui.dashboard.frame.session import Session

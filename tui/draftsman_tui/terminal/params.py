@@ -261,6 +261,14 @@ SINCE = Parsed("time", parse_since)
 STATUS = _status()
 STATUS_OR_PAUSED = _status(PAUSED)
 """A status, or that of jobs that are paused, whatever their status."""
+PRIORITY = click.IntRange(-1000, 1000)
+"""The priority of a job: higher numbers run first."""
+PORT = click.IntRange(0, 65_535)
+"""A TCP port; 0: any free port."""
+ROW = click.IntRange(1, 2**63 - 1)
+"""The number of a row, such as that of a rule."""
+COUNT = click.IntRange(1, 2**31 - 1)
+"""A number of rows, or of a version."""
 TEXT = Parsed("text", _text)
 AGENT = Parsed("text", _text, _stored("agent"))
 REPO = Parsed("text", _text, _complete_repo)

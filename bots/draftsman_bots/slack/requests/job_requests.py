@@ -105,12 +105,24 @@ async def submit_request(
         if origin.revises is not None:  # a link has a transaction of its own
             submitted = (await revise(Call(ctx.rt, actor), origin.revises, submission)).value
         else:
-            submitted = await ctx.submissions.submit((submission, actor))
+            submitted = await _submit_in_time(ctx, submission, actor)
     except IdempotencyConflict:
         return None
     if origin.attachments:
         ctx.downloads.wake()
     return submitted
+
+
+async def _submit_in_time(ctx: BotContext, submission: Invocation, actor: Actor) -> SubmittedJob:
+    """Submit a request; a timeout of the listener may not hide a job that exists by then."""
+    try:
+        return await ctx.rt.submissions.submit(submission, actor)
+    except asyncio.CancelledError as error:
+        if not (error.args and isinstance(error.args[0], SubmittedJob)):
+            raise
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+        return error.args[0]
 
 
 async def request_fields(ctx: BotContext, request: JobRequest, target: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ entry at its end, while the database has a row for each of their states.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -106,6 +106,11 @@ class LogReader:
         self._calls: dict[str, LogEntry] = {}
         """The open calls of the run, by key."""
         self._usage: LogEntry | None = None
+
+    @property
+    def open_calls(self) -> Sequence[LogEntry]:
+        """The calls of the run that have not ended."""
+        return tuple(self._calls.values())
 
     def add(self, record: LogChunk | ActivityRow) -> list[LogEntry]:
         """Return the entries that a record adds or changes."""

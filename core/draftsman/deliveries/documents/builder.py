@@ -22,6 +22,7 @@ from draftsman.deliveries.documents.document import (
     Choices,
     Code,
     Command,
+    Control,
     Controls,
     Document,
     Facts,
@@ -128,11 +129,18 @@ def _status(message: Message) -> Iterator[Part]:
         yield Note((line,), full_at(message))
     if error := shown_error(subject):
         yield Code(error, LENGTH // 4, full=full_at(message))
-    if subject.status in RETRYABLE:
-        dismiss = (control(Action.DISMISS),) if subject.failure_open else ()
-        yield Controls((control(Action.RETRY), *dismiss))
-    elif subject.status not in TERMINAL:
-        yield Controls((control(Action.CANCEL, f"Cancel {subject.name}? {KEPT}"),))
+    if items := job_controls(subject.name, subject.status, failure_open=subject.failure_open):
+        yield Controls(items)
+
+
+def job_controls(name: str, status: Status, *, failure_open: bool) -> tuple[Control, ...]:
+    """Return the controls of a job, in their order on each surface."""
+    if status in RETRYABLE:
+        dismiss = (control(Action.DISMISS),) if failure_open else ()
+        return (control(Action.RETRY), *dismiss)
+    if status in TERMINAL:
+        return ()
+    return (control(Action.CANCEL, f"Cancel {name}? {KEPT}"),)
 
 
 def _question(message: Message, question: Question) -> Iterator[Part]:

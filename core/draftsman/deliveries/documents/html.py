@@ -84,9 +84,8 @@ def print_html(document: Document, medium: HtmlMedium) -> str:
 
 def time_html(moment: datetime, text: str = "") -> str:
     """Return a time, by default spelled, with the exact time as its title."""
-    exact = moment.astimezone(UTC)
-    title = format_time(exact, seconds=True)
-    machine = exact.isoformat(timespec="seconds")
+    title = format_time(moment, seconds=True)
+    machine = moment.astimezone(UTC).isoformat(timespec="seconds")
     shown = inert(text or spelled_time(moment))
     return f'<time datetime="{machine}" title="{title}">{shown}</time>'
 

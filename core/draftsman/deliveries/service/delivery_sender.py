@@ -39,12 +39,14 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.message_facts import MessageFacts
 from draftsman.deliveries.service.message_builder import build_message
 from draftsman.deliveries.service.message_reader import read_message
+from draftsman.deliveries.service.quiet_hours import recipient
 from draftsman.deliveries.service.rate_limits import RateLimits
 from draftsman.deliveries.service.recipients import requester
 from draftsman.deliveries.store import deliveries as store
 from draftsman.deliveries.store import delivery_claims, rate_limits
 from draftsman.deliveries.target import Target
 from draftsman.errors import DraftsmanError, Failure
+from draftsman.formats.shown_zone import shown_in
 from draftsman.ids import job_name
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, classify
 from draftsman.jobs.runs.store import checkpoints, jobs
@@ -148,7 +150,9 @@ class DeliverySender:
             return Deferred(wait)
         if until is not None and time.monotonic() > until:
             return Unconfirmed("the lease was about to expire")
-        result = await self._call_leased(item, channel, message)
+        reader = recipient(self._policy, item.target, item.channel)
+        with shown_in(self._policy.zone_of(reader)):
+            result = await self._call_leased(item, channel, message)
         if result is None:
             return Deferred(0.0, limited=False)
         if isinstance(result, Failure) and result.code == NOT_SERVED:

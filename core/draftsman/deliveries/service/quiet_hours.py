@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import Final
 
 from draftsman.channels import ChannelName
@@ -32,7 +31,7 @@ def quiet_delay(
     if person is None or (free_at := person.free_at(facts.now)) <= facts.now:
         return None
     seconds = min((free_at - facts.now).total_seconds(), MAX_SECONDS)
-    until = format_time(free_at.astimezone(UTC))
+    until = format_time(free_at)
     return Deferred(seconds, f"{person.name} is not to be interrupted until {until}", limited=False)
 
 

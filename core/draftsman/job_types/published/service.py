@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
 from draftsman.database.database import Connection, Database
+from draftsman.database.recent_lookups import RecentLookups
 from draftsman.errors import CommandHint, UndescribedType
 from draftsman.ids import job_name
 from draftsman.job_types.published import store
@@ -32,8 +32,7 @@ class PublishedTypes:
         self._db = db
         self._schemas = schemas
         self._lease = lease
-        self._known: dict[str, PublishedType | None] = {}
-        self._known_until = 0.0
+        self._known = RecentLookups(self._read, age=AGE)
 
     async def all(self) -> list[PublishedType]:
         """Return the types, by name."""
@@ -49,16 +48,11 @@ class PublishedTypes:
 
         They are read once in AGE seconds.
         """
-        now = time.monotonic()
-        if now > self._known_until:
-            self._known = {}
-            self._known_until = now + AGE
-        known = self._known  # another call may replace it meanwhile
-        if missing := [name for name in names if name not in known]:
-            async with self._db.connection() as conn:
-                found = _by_name(await store.described(conn, self._lease, missing))
-            known |= {name: found.get(name) for name in missing}
-        return {name: type for name in names if (type := known[name]) is not None}
+        return await self._known.of(names)
+
+    async def _read(self, names: Sequence[str]) -> dict[str, PublishedType]:
+        async with self._db.connection() as conn:
+            return _by_name(await store.described(conn, self._lease, names))
 
     async def get(self, name: str) -> PublishedType:
         """Return a type; raises UndescribedType with near names."""

@@ -17,20 +17,11 @@ from draftsman.database.database import (
 )
 from draftsman.database.named_queries import load
 from draftsman.jobs.control.job_message import JobMessage
-from draftsman.jobs.job import Status
-from draftsman.jobs.job_summary import Dismissal, FinishedJob, Replacement
+from draftsman.jobs.job_summary import Dismissal, Replacement
 from draftsman.jobs.runs.run import Lease
 from draftsman.people.actor import Actor
 
 _Q = load(__name__)
-
-
-async def finished(
-    conn: Connection, status: Status, filters: dict[str, Any], after: int, limit: int
-) -> list[FinishedJob]:
-    """Return the jobs that finished with this status, with numbers above `after`, in order."""
-    params = filters | {"status": status, "after": after, "limit": limit}
-    return await fetch_all(conn, _Q["finished"], params, FinishedJob)
 
 
 async def retries(conn: Connection, jobs: Sequence[int]) -> dict[int, int]:

@@ -52,33 +52,6 @@ SELECT to_jsonb(j) || jsonb_build_object('overrides', c.overrides) AS request, c
  WHERE j.number = %(job)s AND c.retry_of IS NULL AND
 -- visible job: j.number
 
--- A page of jobs that finished with this status, by number, whether they match the filters, and
--- their retry. All jobs of the page are returned, so that the next page starts after it.
--- name: finished
-SELECT j.number, j.status, j.type, j.agent, coalesce(j.ticket_title, j.type) AS title, j.last_error, j.finished_at,
-       (%(type)s::text IS NULL OR j.type = %(type)s)
-       AND (%(agent)s::text IS NULL OR j.agent = %(agent)s)
-       AND (%(repo)s::text IS NULL
-            OR lower(%(repo)s) IN (lower(j.repo_name), lower(concat_ws('/', j.repo_owner, j.repo_name)),
-                                   lower(concat_ws('/', j.repo_host, j.repo_owner, j.repo_name))))
-       AND (%(since)s::float8 IS NULL
-            OR j.finished_at >= draftsman.now() - make_interval(secs => %(since)s)) IS TRUE
-       AND (%(until)s::float8 IS NULL
-            OR j.finished_at < draftsman.now() - make_interval(secs => %(until)s)) IS TRUE
-           AS matches,
-       (SELECT n.number FROM draftsman.job_requests n
-         WHERE n.type = j.type AND n.retry_of = j.number
-           AND n.idempotency_key = 'retry:' || CASE WHEN j.retry_of IS NULL THEN j.number::text
-               ELSE split_part(j.idempotency_key, ':', 2) END || ':' || (j.chain_length + 1)
-           AND NOT starts_with(n.idempotency_key, 'auto:'))
-           AS followed_by
-  FROM draftsman.jobs j
- WHERE (j.status, j.number) > (%(status)s::draftsman.job_status, %(after)s::bigint)
-   AND (j.status, j.number) <= (%(status)s::draftsman.job_status, 9223372036854775807) AND
--- visible job: j.number
- ORDER BY j.status, j.number
- LIMIT %(limit)s
-
 -- The retries of some finished jobs, by their unique keys.
 -- name: retries
 SELECT j.number, n.number AS retry

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.job import FAILURES, TERMINAL
+from draftsman.jobs.retries import ErrorClass
 from draftsman.questions.question import asking_text
 
 if TYPE_CHECKING:
@@ -90,6 +91,16 @@ class JobDetails:
     def is_over(self) -> bool:
         """Whether the job has ended."""
         return self.job.status in TERMINAL
+
+    @property
+    def failure_open(self) -> bool:
+        """Whether its failure needs a person: neither retried, nor dismissed, nor a denial."""
+        return (
+            self.job.status in FAILURES
+            and self.job.error_class != ErrorClass.DENIED
+            and self.wait_reason.dismissal is None
+            and self.wait_reason.retried_as is None
+        )
 
     @property
     def sandbox(self) -> dict[str, Any] | None:

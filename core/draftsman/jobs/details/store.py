@@ -25,8 +25,8 @@ from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.jobs.details.stats import ActivityBucket
 from draftsman.jobs.details.throughput import BARS, Period, Throughput, throughput_of
 from draftsman.jobs.details.wait_reason import JobFacts
-from draftsman.jobs.job import TERMINAL, AgentRequest, Job, RequestSummary
-from draftsman.jobs.job_summary import JobSummary, JobVersion, Replacement, RetryLink
+from draftsman.jobs.job import TERMINAL, AgentRequest, Job, RequestSummary, Status
+from draftsman.jobs.job_summary import FinishedJob, JobSummary, JobVersion, Replacement, RetryLink
 from draftsman.jobs.runs.run import Run
 
 _Q = load(__name__)
@@ -47,6 +47,14 @@ async def find(conn: Connection, lowest: UUID, highest: UUID) -> list[int]:
 async def sources(conn: Connection) -> list[str]:
     """Return the names of the channels, also of those whose packages are removed."""
     return [row[0] for row in await rows(conn, _Q["sources"])]
+
+
+async def finished(
+    conn: Connection, status: Status, filters: dict[str, Any], after: int, limit: int
+) -> list[FinishedJob]:
+    """Return the jobs that finished with this status, with numbers above `after`, in order."""
+    params = filters | {"status": status, "after": after, "limit": limit}
+    return await fetch_all(conn, _Q["finished"], params, FinishedJob)
 
 
 async def newest_values(conn: Connection, field: str, lowest: int) -> list[str]:

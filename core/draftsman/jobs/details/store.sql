@@ -124,6 +124,34 @@ SELECT p.*
  ORDER BY p.number DESC
  LIMIT %(limit)s
 
+-- A page of jobs that finished with this status, by number, whether they match the filters, and what
+-- became of them. All jobs of the page are returned, so that the next page starts after it.
+-- name: finished
+SELECT j.number, j.status, j.type, j.agent, coalesce(j.ticket_title, j.type) AS title, j.last_error, j.finished_at,
+       (%(queue)s::text IS NULL OR j.queue = %(queue)s)
+       AND (%(finished_since)s::float8 IS NULL
+            OR j.finished_at >= draftsman.now() - make_interval(secs => %(finished_since)s)) IS TRUE
+       AND (%(finished_until)s::float8 IS NULL
+            OR j.finished_at < draftsman.now() - make_interval(secs => %(finished_until)s)) IS TRUE
+       AND EXISTS (
+           SELECT FROM draftsman.job_requests WHERE number = j.number AND
+-- include: requested
+           ) AS matches,
+       (SELECT n.number FROM draftsman.job_requests n
+         WHERE n.type = j.type AND n.retry_of = j.number
+           AND n.idempotency_key = 'retry:' || CASE WHEN j.retry_of IS NULL THEN j.number::text
+               ELSE split_part(j.idempotency_key, ':', 2) END || ':' || (j.chain_length + 1)
+           AND NOT starts_with(n.idempotency_key, 'auto:'))
+           AS followed_by,
+       EXISTS (SELECT FROM draftsman.dismissals d WHERE d.job = j.number) AS dismissed,
+       EXISTS (SELECT FROM draftsman.open_failures f WHERE f.job = j.number) AS failure_open
+  FROM draftsman.jobs j
+ WHERE (j.status, j.number) > (%(status)s::draftsman.job_status, %(after)s::bigint)
+   AND (j.status, j.number) <= (%(status)s::draftsman.job_status, 9223372036854775807) AND
+-- visible job: j.number
+ ORDER BY j.status, j.number
+ LIMIT %(limit)s
+
 -- name: newest
 SELECT coalesce(max(number), 0) FROM draftsman.job_requests
 

@@ -144,6 +144,8 @@ class ClaimedJob(Requested):
     overrides = _Parsed[dict[str, Any]](21, json.loads)
     tags = _Parsed[list[str]](23, json.loads)
     created_at = _Parsed(24, datetime.fromisoformat)
+    place = _Column[int | None](26)
+    """Its place among the jobs of its claim; None: a run that the claim settled handed it over."""
 
     @cached_property
     def title(self) -> str:

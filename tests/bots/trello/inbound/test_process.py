@@ -56,11 +56,16 @@ async def watched(rt: Runtime, people: People, trello: FakeTrello) -> tuple[str,
 
 
 async def test_label_creates_a_job_that_comments_on_the_card(
-    installation: Installation, trello: FakeTrello, rt: Runtime, people: People
+    installation: Installation, trello: FakeTrello, rt: Runtime, people: People, make: Factory
 ) -> None:
     board, todo, label = await watched(rt, people, trello)
     listen = "127.0.0.1:0"
-    bots = installation.start("bots", "trello", env=configured(installation, trello, listen=listen))
+    env = configured(installation, trello, listen=listen)
+    ben = trello.member("ben")
+    with installation.config.open("a") as settings:
+        settings.write('questions.timezone = "Asia/Tokyo"\n')
+        settings.write(f'people.ben = {{ trello = "{ben}", roles = ["responder"] }}\n')
+    bots = installation.start("bots", "trello", env=env)
     await bots.says("serving HTTP on 127.0.0.1:")
     address = re.search(r"serving HTTP on (127\.0\.0\.1:\d+)", bots.output_text)
     assert address is not None
@@ -82,6 +87,15 @@ async def test_label_creates_a_job_that_comments_on_the_card(
         assert "later edits of comments are not seen" in health["notes"]["comments"], "case 77"
     async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as reply:
         assert "draftsman_trello_polls_total" in await reply.text()
+    work = await make.running(1)
+    await rt.asking.ask(work.lease, QUESTION)
+
+    async def has(text: str) -> bool:
+        return any(re.search(text, comment.text) for comment in trello.comments(card))
+
+    await until(lambda: has(r"(?i)expires at .* JST"), "the expiry, in the configured time zone")
+    trello.comment(card, ben, "/snooze 2h")
+    await until(lambda: has(r"until .* JST"), "the reply, in the configured time zone")
     bots.signal(signal.SIGTERM)
     assert await bots.end() == 0
     [job] = await rt.read_model.jobs()

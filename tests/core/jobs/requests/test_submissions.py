@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final
@@ -53,26 +53,6 @@ async def test_only_a_job_that_existed_is_locked_to_add_a_target(
     active = await _submit(rt, owner, subject_key="card")
     joined = await _submit(rt, owner, subject_key="card", key="other", notify=("log",))
     assert (joined.number, locked) == (active.number, [active.number])
-
-
-async def test_a_submission_meanwhile_takes_no_warning_from_a_batch(
-    rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The warnings of an earlier submission get too old while those of another type are read."""
-    submissions = rt.submissions
-    read = submissions._type_warnings
-
-    async def read_for_long(types: Collection[str]) -> dict[str, str]:
-        if "rare" in types:
-            monkeypatch.setattr(submissions, "_known_until", 0.0)
-            await _submit(rt, owner, type="other")
-        return await read(types)
-
-    monkeypatch.setattr(submissions, "_type_warnings", read_for_long)
-    await _submit(rt, owner, type="known")
-    requests = [invocation(type=type) for type in ("known", "rare")]
-    jobs = await submissions.submit_many(requests, owner)
-    assert all(job.warning is not None for job in jobs)
 
 
 FULL: Final[dict[str, Any]] = {

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from draftsman.errors import DatabaseUnreachable, Failure
-from draftsman.jobs.control.service import finished_jobs
 from draftsman.jobs.control.service.control import JobControl
+from draftsman.jobs.details.service import finished_jobs
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.submissions import SubmittedJob
 from draftsman.runtime import Runtime

@@ -53,9 +53,11 @@ async def test_open_failures_that_match_are_dismissed(cli: Cli, make: Factory, r
     (row,) = (await cli(*every, "--type", "other", "--yes", "--json")).json
     assert (row["number"], row["changed"], row["dismissal"]["reason"]) == (second, True, None)
     assert (await cli(*every, "--yes")).code == 0
-    assert (await cli(*every, "--yes")).err == (
-        "no failures to dismiss; to list them: draftsman jobs --failures\n"
-    )
+    assert (await cli(*every, "--yes")).err.splitlines() == [
+        "3 matching jobs were dismissed",
+        "1 matching job was already retried",
+        "no failures to dismiss; to list them: draftsman jobs --failures",
+    ]
     assert await rt.read_model.jobs(failures=True) == []
 
 
@@ -63,7 +65,10 @@ async def test_open_failures_that_match_are_dismissed(cli: Cli, make: Factory, r
     ("arguments", "text"),
     [
         (("D-1",), "D-1 is completed, not failed; nothing to dismiss"),
-        (("--status", "canceled"), "a job that is canceled cannot be dismissed; choose:"),
+        (
+            ("--status", "canceled"),
+            "a job that is canceled is no failure; choose: dead_letter, failed",
+        ),
         ((), "specify either jobs or --status"),
     ],
     ids=["completed", "status", "nothing"],
@@ -94,7 +99,7 @@ async def test_retrying_dead_letters_leaves_nothing_red(
     before, header, stats = await red()
     assert before == DEAD_LETTERS
     assert f"failures {DEAD_LETTERS}" in header
-    assert f"{DEAD_LETTERS}  failures: draftsman jobs --failures" in stats
+    assert f"{DEAD_LETTERS}  open failures: draftsman jobs --failures" in stats
     retries = (await cli("retry", "--status", "dead_letter", "--yes", "--json")).json
     for retry in retries:
         await rt.settlement.outcome(await make.running(retry["number"]), Done())

@@ -35,6 +35,32 @@ async def test_a_choice_is_named_by_number_or_name(
     assert answers[0].source_event_id.startswith("cli:")
 
 
+OPEN_CHOICE = QUESTION.model_copy(update={"freeform": True})
+
+
+async def test_a_number_that_no_choice_has_needs_text(cli: Cli, make: Factory, rt: Runtime) -> None:
+    work = await make.asked(OPEN_CHOICE)
+    name = f"{work.name}/1"
+    (await cli("answer", name, "7")).refused(
+        2, f"{name}: there is no choice 7; choose: 1 red, 2 blue; to answer with 7, use --text"
+    )
+    (await cli("answer", name, "7", "--text", "7")).refused(2, "VALUE cannot be combined")
+    assert (await rt.questions.get(work.number, 1)).status == "open"
+    done = await cli("answer", name, "--text", "2")
+    assert done.out == f"{name} answered: 2; job resumed\n"
+
+
+async def test_a_number_that_no_choice_has_is_confirmed_on_a_terminal(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    work = await make.asked(OPEN_CHOICE)
+    screen = terminal("answer", f"{work.name}/1", "7")
+    screen.expect(f"{work.name}/1 has no choice 7. Answer with the text 7? [y/N]")
+    screen.type("y\n")
+    assert screen.end() == 0
+    assert (await rt.questions.get(work.number, 1)).answer_text() == "7"
+
+
 async def test_free_text_is_the_whole_input(cli: Cli, make: Factory) -> None:
     work = await make.asked(FREE)
     done = await cli("answer", f"{work.name}/1", "use", "the", "staging server", "--json")

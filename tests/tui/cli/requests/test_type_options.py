@@ -67,6 +67,12 @@ async def test_parameters_are_options(
         ("report:weekly --week 1 --week 2", "the parameter week is given twice"),
         ("report:weekly --week 1 --param week=2", "the parameter week is given twice"),
         (
+            "report:weekly --week 1 --key a b c",
+            "report:weekly takes no text, only options: 'b' belongs to none; quote a value with",
+        ),
+        ("report:weekly 31", "report:weekly takes no text, only options: '31' belongs to none"),
+        ("report:weekly --week 1 -- b", "report:weekly takes no text, only options: 'b' belongs"),
+        (
             "report:weekly --week x",
             "payload of report:weekly: week: must be a whole number, not 'x'",
         ),
@@ -85,7 +91,7 @@ async def test_parameters_are_options(
             "shop:refund --param order=7",
             "--param order: no worker has published the type 'shop:refund' yet; to start one",
         ),
-        ("--repo . --weak 31 text", "no such option '--weak'"),
+        ("--repo . --weak 31 text", "no such option --weak"),
         (
             "fix:it --weak",
             "no such option --weak, and no worker has published the type 'fix:it'",

@@ -16,8 +16,16 @@ from draftsman.settings import settings_model
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App
 from draftsman_tui.cli.setup import init
-from draftsman_tui.cli.setup.init import Asker, collect, secret_place, write
+from draftsman_tui.cli.setup.init import (
+    NOTHING,
+    Asker,
+    collect,
+    default_repository,
+    secret_place,
+    write,
+)
 from draftsman_tui.cli.setup.init_answers import SECRETS, Answers, NewPerson, as_file
+from tests.core.worker.agent_jobs import git
 from tests.support.cases import cases
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import cli as cli
@@ -136,6 +144,24 @@ def test_the_file_is_private_and_an_invalid_one_is_not_written(tmp_path: Path) -
         write(path, Answers(default_agent="nothing"))
     assert path.read_text() == before
     assert [entry.name for entry in path.parent.iterdir()] == ["draftsman.toml"]
+
+
+def test_a_repository_without_a_commit_is_left_out_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = App()
+    app.config = Path("team.toml")
+    monkeypatch.chdir(tmp_path)
+    assert default_repository(app) == NOTHING
+    git("init", "-q", ".", cwd=tmp_path)
+    assert default_repository(app) == NOTHING
+    assert capsys.readouterr().err == (
+        f"{tmp_path} has no commit yet, and was not added; after its first:"
+        f" draftsman --config team.toml repos add {tmp_path}\n"
+    )
+    git("commit", "-q", "--allow-empty", "-m", "first", cwd=tmp_path)
+    assert default_repository(app) == str(tmp_path)
+    assert capsys.readouterr().err == ""
 
 
 async def test_an_existing_file_and_a_pipe_are_refused(cli: Cli) -> None:

@@ -282,7 +282,10 @@ async def test_retry_all_retries_matching_jobs_after_a_count(
     async with open_dashboard(rt, owner, view="dead") as seen:
         await seen.see("dead · 5 open of 6")
         await seen.command("retry-all")
-        await seen.see("Retry 5 jobs?", "D-2, D-3, D-4, D-5, D-6: 5 dead letter. 1 already retried")
+        await seen.see(
+            "Retry 5 jobs?",
+            "D-2, D-3, D-4, D-5, D-6: 5 dead letter. 1 matching job was already retried",
+        )
         await seen.press("y")
         await seen.wait_for_toast("retried as D-9")
         await seen.command("retry-all")

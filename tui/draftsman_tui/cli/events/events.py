@@ -153,7 +153,7 @@ def _cursor(text: str) -> Cursor:
 )
 @click.option(
     "--limit",
-    type=click.IntRange(1),
+    type=params.COUNT,
     metavar="N",
     help="Only the newest N events; with --after or --follow the first N.",
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,17 +13,22 @@ from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.ids import job_name
 from draftsman.jobs.job import FAILURES, TERMINAL, Status
-from draftsman.text import first_line
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.jobs.selection import confirm_selected, filter_options, filters_of
+from draftsman_tui.cli.jobs.selection import (
+    confirm_selected,
+    filter_options,
+    filters_of,
+    finished_jobs,
+    not_settled,
+)
 from draftsman_tui.cli.perform import act, numbers_of, perform_each
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
     from draftsman.actions.action import Action
     from draftsman.ids import JobRef
-    from draftsman.jobs.job_summary import JobSummary
+    from draftsman.jobs.job_summary import FinishedJob, JobSummary
     from draftsman.runtime import Runtime
 
 
@@ -68,7 +75,7 @@ async def resume(app: App, jobs: tuple[JobRef, ...]) -> None:
     does=(actions.priority,),
 )
 @params.jobs_argument(required=True)
-@click.argument("priority", type=int, metavar="NUMBER")
+@click.argument("priority", type=params.PRIORITY, metavar="NUMBER")
 async def priority(app: App, jobs: tuple[JobRef, ...], priority: int) -> None:
     """Change the priority of jobs that have not started.
 
@@ -149,10 +156,7 @@ async def _matching(
     does=(actions.dismiss,),
 )
 @params.jobs_argument()
-@filter_options("Dismiss", "created within")
-@click.option("--queue", type=params.TEXT, help="With --status: filter by queue.")
-@click.option("--tag", type=params.TEXT, multiple=True, help="With --status: filter by tag.")
-@click.option("--mine", is_flag=True, help="With --status: only jobs that you submitted.")
+@filter_options("Dismiss", "finished within")
 @click.option("--reason", type=params.TEXT, help="Reason, which `show` and `why` show.")
 @params.yes_option
 async def dismiss(
@@ -169,30 +173,90 @@ async def dismiss(
     dismissed. Its status, its error and its events stay, and it can still be retried. To take a
     dismissal back, use draftsman undismiss.
 
-    With --status, dismisses every matching failure that needs a person, after a confirmation. If
-    interrupted, run the same command again to continue. Exits with 1 if a job could not be
-    dismissed.
+    With --status, dismisses every matching failure that needs a person, as in draftsman jobs
+    --failures, after a confirmation. If interrupted, run the same command again to continue. Exits
+    with 1 if a job could not be dismissed.
     """
-    filters = filters_of(jobs, options, dry_run=dry_run)
+    every = partial(not_settled, app)
+    await _act_on_failures(
+        app,
+        actions.dismiss,
+        jobs,
+        every,
+        dry_run=dry_run,
+        yes=yes,
+        filters=options,
+        reason=reason or "",
+        listing="draftsman jobs --failures",
+    )
+
+
+@command(
+    "undismiss",
+    section="Control of jobs",
+    examples=(
+        "draftsman undismiss D-142",
+        "draftsman undismiss --status failed,dead_letter --since 1h --dry-run",
+    ),
+    does=(actions.undismiss,),
+)
+@params.jobs_argument()
+@filter_options("Undismiss", "finished within")
+@params.yes_option
+async def undismiss(
+    app: App, jobs: tuple[JobRef, ...], dry_run: bool, yes: bool, **options: Any
+) -> None:
+    """Take the dismissal of failures back.
+
+    A failure counts again as one that needs a person, unless it was retried meanwhile.
+
+    With --status, takes the dismissal of every matching job back, after a confirmation. If
+    interrupted, run the same command again to continue. Exits with 1 if a job could not be changed.
+    """
+
+    def every(matching: Sequence[FinishedJob]) -> list[FinishedJob]:
+        return [job for job in matching if job.dismissed]
+
+    await _act_on_failures(
+        app,
+        actions.undismiss,
+        jobs,
+        every,
+        dry_run=dry_run,
+        yes=yes,
+        filters=options,
+        listing="draftsman jobs --status failed,dead_letter",
+    )
+
+
+async def _act_on_failures(
+    app: App,
+    action: Action[int, ..., Any],
+    jobs: tuple[JobRef, ...],
+    every: Callable[[Sequence[FinishedJob]], list[FinishedJob]],
+    *,
+    filters: dict[str, Any],
+    dry_run: bool,
+    yes: bool,
+    listing: str,
+    **arguments: Any,
+) -> None:
+    """Act on jobs, or on `every` of the failures that match filters."""
+    filters = filters_of(jobs, filters, Status.DEAD_LETTER, dry_run=dry_run)
     if others := [value for value in filters["statuses"] if value not in FAILURES]:
         failures = ", ".join(sorted(FAILURES))
-        raise UsageError(f"a job that is {others[0]} cannot be dismissed; choose: {failures}")
+        raise UsageError(f"a job that is {others[0]} is no failure; choose: {failures}")
     async with app.runtime(read_only=dry_run) as rt:
         numbers, unknown = await numbers_of(app, rt, jobs)
         if not jobs:
-            filters["tags"] = filters.pop("tag")
             numbers = await confirm_selected(
                 app,
                 rt,
-                actions.dismiss,
-                await _matching(rt, failures=True, **filters),
-                {
-                    "FINISHED": lambda job: times.ago(job.finished_at),
-                    "ERROR": lambda job: first_line(job.last_error or ""),
-                },
-                done="dismissed",
-                empty="no failures to dismiss; to list them: draftsman jobs --failures",
+                action,
+                every(await finished_jobs(rt, filters)),
                 filters=filters,
+                done=f"{action.name}ed",
+                empty=f"no failures to {action.name}; to list them: {listing}",
                 dry_run=dry_run,
                 yes=yes,
             )
@@ -201,28 +265,13 @@ async def dismiss(
         await perform_each(
             app,
             rt,
-            actions.dismiss,
+            action,
             numbers,
             name=job_name,
             unknown=unknown,
             as_list=not jobs,
-            reason=reason or "",
+            **arguments,
         )
-
-
-@command(
-    "undismiss",
-    section="Control of jobs",
-    examples=("draftsman undismiss D-142",),
-    does=(actions.undismiss,),
-)
-@params.jobs_argument(required=True)
-async def undismiss(app: App, jobs: tuple[JobRef, ...]) -> None:
-    """Take the dismissal of failures back.
-
-    A failure counts again as one that needs a person, unless it was retried meanwhile.
-    """
-    await _perform(app, actions.undismiss, jobs)
 
 
 @command(
@@ -239,9 +288,6 @@ async def undismiss(app: App, jobs: tuple[JobRef, ...]) -> None:
 )
 @params.jobs_argument()
 @filter_options("Cancel", "created within")
-@click.option("--queue", type=params.TEXT, help="With --status: filter by queue.")
-@click.option("--tag", type=params.TEXT, multiple=True, help="With --status: filter by tag.")
-@click.option("--mine", is_flag=True, help="With --status: only jobs that you submitted.")
 @click.option("--tree", is_flag=True, help="Cancel all jobs that wait for it as well.")
 @click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
 @click.option("--force", is_flag=True, help="Cancel without waiting for the worker.")
@@ -266,7 +312,7 @@ async def cancel(
     With --status, cancels every matching job, after a confirmation. Exits with 1 if a job could not
     be canceled.
     """
-    filters = filters_of(jobs, options, dry_run=dry_run)
+    filters = filters_of(jobs, options, Status.QUEUED, dry_run=dry_run)
     if tree and (len(jobs) != 1 or force):
         raise UsageError("--tree takes a single job, and cannot be combined with --force")
     if ended := [value for value in filters["statuses"] if value in TERMINAL]:
@@ -282,7 +328,6 @@ async def cancel(
             selection = await actions.select(rt, actions.cancel, numbers)
             prompts.confirm(f"{selection.question} {selection.note()}")
         if not jobs:
-            filters["tags"] = filters.pop("tag")
             numbers = await confirm_selected(
                 app,
                 rt,

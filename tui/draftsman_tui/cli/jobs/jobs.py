@@ -76,7 +76,9 @@ MAX_ERROR_LENGTH: Final = 120
 @click.option("--group", type=params.TEXT, help="Filter by group.")
 @click.option("--mine", is_flag=True, help="Only jobs that you submitted.")
 @click.option(
-    "--failures", is_flag=True, help="Only failures that were neither retried nor dismissed."
+    "--failures",
+    is_flag=True,
+    help="Only open failures: neither retried, nor dismissed, nor denied by a person.",
 )
 @click.option("--key", type=params.TEXT, help="Filter by idempotency key.")
 @click.option(

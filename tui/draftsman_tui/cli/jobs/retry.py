@@ -9,13 +9,18 @@ import click
 
 from draftsman.actions import jobs as actions
 from draftsman.errors import UsageError
-from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
-from draftsman.text import first_line
+from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.jobs.selection import confirm_selected, filter_options, filters_of
+from draftsman_tui.cli.jobs.selection import (
+    confirm_selected,
+    filter_options,
+    filters_of,
+    finished_jobs,
+    not_settled,
+)
 from draftsman_tui.cli.perform import numbers_of, perform_each
 from draftsman_tui.terminal import params
 
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
         "draftsman retry D-142 --with-answer",
         "draftsman retry --status dead_letter --type llm_generate --since 2h --dry-run",
         "draftsman retry --status failed,dead_letter --repo acme/pay --yes",
+        "draftsman retry --status failed --queue nightly --tag team=pay",
     ),
     does=(actions.retry,),
 )
@@ -61,32 +67,24 @@ async def retry(
     Retrying a job a second time returns its existing retry. Jobs that were skipped because it did
     not complete are retried with it, and wait for the retry; --alone leaves them out.
 
-    With --status, retries every matching job that has not been retried yet, after a confirmation.
-    If interrupted, run the same command again to continue. Exits with 1 if a job could not be
-    retried.
+    With --status, retries every matching job that has not been retried yet, after a confirmation;
+    of failures, those that need a person, as in draftsman jobs --failures: what was dismissed or
+    denied is retried by its name alone. If interrupted, run the same command again to continue.
+    Exits with 1 if a job could not be retried.
     """
-    filters = filters_of(jobs, options, dry_run=dry_run)
+    filters = filters_of(jobs, options, Status.DEAD_LETTER, dry_run=dry_run)
     for option, is_set in (("--with-answer", with_answer), ("--alone", alone)):
         if is_set and not jobs:
             raise UsageError(f"{option} cannot be combined with --status; name the jobs")
     async with app.runtime(read_only=dry_run) as rt:
         numbers, unknown = await numbers_of(app, rt, jobs)
         if not jobs:
-            matching = await rt.finished_jobs.matching(filters.pop("statuses"), **filters)
-            new = [job for job in matching if job.followed_by is None]
-            if retried := len(matching) - len(new):
-                app.out.info(
-                    f"{counted(retried, 'matching job was', 'matching jobs were')} already retried"
-                )
+            matching = await finished_jobs(rt, filters)
             numbers = await confirm_selected(
                 app,
                 rt,
                 actions.retry,
-                new,
-                {
-                    "FINISHED": lambda job: times.ago(job.finished_at),
-                    "ERROR": lambda job: first_line(job.last_error or ""),
-                },
+                not_settled(app, matching),
                 done="retried",
                 empty="no jobs to retry; to list dead letters: draftsman jobs --status dead_letter",
                 filters=filters,

@@ -71,7 +71,7 @@ async def sessions(app: App) -> None:
     examples=("draftsman people sign-out 12", "draftsman people sign-out --person anna"),
     does=(actions.sign_out,),
 )
-@click.argument("session", type=click.IntRange(1, 2**63 - 1), required=False)
+@click.argument("session", type=params.ROW, required=False)
 @click.option("--person", type=params.TEXT, help="End all sessions of this person.")
 async def sign_out(app: App, session: int | None, person: str | None) -> None:
     """End a session of the web inbox, or all sessions of a person.

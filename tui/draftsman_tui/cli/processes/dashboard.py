@@ -23,7 +23,7 @@ from draftsman.formats.shown_zone import SHOWN_ZONE
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log
 from draftsman_tui.dashboard.themes import NAMES
-from draftsman_tui.terminal import extras, stdio
+from draftsman_tui.terminal import extras, params, stdio
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
@@ -130,9 +130,7 @@ IN_BROWSER: Final = "textual.drivers.web_driver:WebDriver"
 @click.option("--view", metavar="NAME", help="Table or saved view to open first.")
 @click.option("--theme", type=click.Choice(NAMES), help="Color theme.")
 @click.option("--web", is_flag=True, help="Serve the dashboard to a browser on this machine.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), help=f"Port of --web; 0: any free port.  [{PORT}]"
-)
+@click.option("--port", type=params.PORT, help=f"Port of --web; 0: any free port.  [{PORT}]")
 @click.option("--open", "opens", is_flag=True, help="With --web: open the browser.")
 @click.option("--parent", type=int, hidden=True)
 async def dashboard(

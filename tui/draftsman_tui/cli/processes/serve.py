@@ -11,7 +11,7 @@ import click
 
 from draftsman.channels import registry
 from draftsman.channels.plugin import ChannelPlugin
-from draftsman.errors import ConfigError
+from draftsman.errors import ConfigError, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.app_option import APP
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option("--no-leader", is_flag=True, help="Never become the leader, so run no sweeps.")
 @click.option(
     "--health-port",
-    type=click.IntRange(0, 65535),
+    type=params.PORT,
     metavar="PORT",
     help="Serve /healthz, /readyz and /metrics on this port, on all addresses.",
 )
@@ -162,9 +162,12 @@ def _named(name: str, bots: Sequence[ChannelPlugin]) -> ChannelPlugin:
     long_running=True,
 )
 @click.option("--listen", type=params.TEXT, metavar="HOST:PORT", help="Address of the server.")
+@click.option("--port", type=params.PORT, help="Port alone, on the configured address.")
 @click.option("--url", type=params.TEXT, help="URL of the inbox in browsers.")
 @click.option("--parent", type=int, hidden=True)
-async def web(app: App, listen: str | None, url: str | None, parent: int | None) -> None:
+async def web(
+    app: App, listen: str | None, port: int | None, url: str | None, parent: int | None
+) -> None:
     """Serve the web inbox: questions and jobs in a browser.
 
     The pages are made for phones and for large screens, and work without scripts. People sign in
@@ -172,13 +175,15 @@ async def web(app: App, listen: str | None, url: str | None, parent: int | None)
     https, so a reverse proxy. On SIGTERM, SIGINT or SIGHUP, requests in progress
     are finished. With --json, the URL is printed as JSON.
     """
+    if listen is not None and port is not None:
+        raise UsageError("--listen has a port; leave out --port")
     set_up_log(app)
     if parent is None:
         warn_of_variables(app)
     require(of_channel("web"))
     from draftsman_bots.web.service import run_web
 
-    settings = _with_options(app.settings, listen, url)
+    settings = _with_options(app.settings, listen, port, url)
 
     def started(url: str) -> None:
         app.out.result({"url": url}, url)
@@ -188,15 +193,19 @@ async def web(app: App, listen: str | None, url: str | None, parent: int | None)
         raise click.exceptions.Exit(code)
 
 
-def _with_options(settings: Settings, listen: str | None, url: str | None) -> Settings:
+def _with_options(
+    settings: Settings, listen: str | None, port: int | None, url: str | None
+) -> Settings:
     """Return the settings with the options; raises UsageError for an invalid value."""
     from pydantic import ValidationError
 
     from draftsman import field_errors
     from draftsman_bots.web.settings import WebSettings
 
-    options = {key: value for key, value in (("listen", listen), ("url", url)) if value}
     web = WebSettings.of(settings)
+    if port is not None:
+        listen = f"{web.listen.rpartition(':')[0]}:{port}"
+    options = {key: value for key, value in (("listen", listen), ("url", url)) if value}
     try:
         changed = WebSettings.model_validate(web.model_dump(exclude_unset=True) | options)
     except ValidationError as error:

@@ -54,7 +54,14 @@ MUST_BE_NONE: Final = {
     help="Total time under load and faults, divided among the seeds.",
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True)
-@click.option("--seed", type=int, default=1, show_default=True, help="First seed.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="First seed.",
+)
 @click.option(
     "--workers",
     type=click.IntRange(1, 50),

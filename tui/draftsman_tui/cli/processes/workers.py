@@ -159,7 +159,7 @@ async def stats(
         f"{_counted(statistics.answers_last_day, 'answer')} in the last 24 hours{median}",
     )
     if failures := sum(statistics.open_failures.values()):
-        app.out.print(f"{_counted(failures, 'failure')}: draftsman jobs --failures")
+        app.out.print(f"{_counted(failures, 'open failure')}: draftsman jobs --failures")
     if pauses:
         paused = _counted(pauses, "paused queue or type", "paused queues or types")
         app.out.print(f"{paused}: draftsman queues")

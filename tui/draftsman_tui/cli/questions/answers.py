@@ -17,9 +17,10 @@ import click
 
 from draftsman.actions import questions as actions
 from draftsman.deliveries.question_text import closed_locally, closed_step, has_patch
-from draftsman.errors import DraftsmanError, Refused, UsageError
+from draftsman.errors import DraftsmanError, OptionHint, Refused, UsageError
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
+from draftsman.questions.answer import NoSuchChoice, as_text
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
@@ -48,15 +49,23 @@ QuestionRef = tuple["JobRef", int | None]
 )
 @click.argument("question", type=params.QUESTION)
 @click.argument("value", nargs=-1, type=params.TEXT)
+@click.option("--text", "free_text", type=params.TEXT, help="Free text, also if it is a number.")
 @click.option("--only", is_flag=True, help="Leave identical questions of other jobs open.")
-async def answer(app: App, question: QuestionRef, value: tuple[str, ...], only: bool) -> None:
+async def answer(
+    app: App, question: QuestionRef, value: tuple[str, ...], free_text: str | None, only: bool
+) -> None:
     """Answer a question.
 
     The answer counts for the identical questions of other jobs, too, unless --only is given.
     VALUE is the number or name of a choice, or free text if the question allows it; - reads it
-    from stdin. Without VALUE, the question is shown and you are prompted for the answer.
+    from stdin. Without VALUE, the question is shown and you are prompted for the answer. A number
+    that no choice has is refused, and on a terminal confirmed; --text answers with it.
     """
+    if value and free_text is not None:
+        raise UsageError("VALUE cannot be combined with --text")
     text = params.read_stdin().strip() if value == ("-",) else " ".join(value)
+    if free_text is not None:
+        text = as_text(free_text.strip())
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "answer", confirm=bool(text))
         details = await rt.questions.get(job, ordinal)
@@ -67,7 +76,17 @@ async def answer(app: App, question: QuestionRef, value: tuple[str, ...], only: 
             return
         if not text and details.kind is QuestionKind.INPUT:
             raise UsageError(f"VALUE is required: draftsman answer {details.name} VALUE")
-        await act(app, rt, actions.answer, (job, ordinal), text=text, only=only)
+        try:
+            await act(app, rt, actions.answer, (job, ordinal), text=text, only=only)
+        except NoSuchChoice as error:
+            if not app.out.interactive:
+                reason = f"there is no choice {error.text}; choose: {details.numbered_choices}"
+                hint = OptionHint("text", lead=f"to answer with {error.text}, use")
+                raise UsageError(reason, subject=f"{details.name}:", hint=hint) from None
+            prompts.confirm(
+                f"{details.name} has no choice {error.text}. Answer with the text {error.text}?"
+            )
+            await act(app, rt, actions.answer, (job, ordinal), text=as_text(text), only=only)
 
 
 @command(

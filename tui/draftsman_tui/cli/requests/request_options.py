@@ -23,7 +23,7 @@ request_options = params.together(
         "--subject", type=params.TEXT, help="Subject; joins the unfinished job of this subject."
     ),
     click.option("--queue", type=params.TEXT, help="Queue. Default: default."),
-    click.option("--priority", type=int, help="-1000 to 1000; higher runs first."),
+    click.option("--priority", type=params.PRIORITY, help="-1000 to 1000; higher runs first."),
     click.option("--payload", type=params.JSON, help="JSON object, @FILE, or @- for stdin."),
     click.option(
         "--override", type=params.PAIR, multiple=True, help="Job setting as key=value; repeatable."
@@ -35,12 +35,14 @@ request_options = params.together(
     params.notify_option("Target of updates, or none"),
     click.option(
         "--max-attempts",
-        type=int,
+        type=click.IntRange(1, 100),
+        metavar="N",
         help="Runs that may be lost, or fail by the infrastructure or any exception.",
     ),
     click.option(
         "--max-retries",
-        type=int,
+        type=click.IntRange(0, 100),
+        metavar="N",
         help="Retries after the job's own errors, any exception included.",
     ),
     click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),

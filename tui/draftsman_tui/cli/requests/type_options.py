@@ -122,6 +122,11 @@ async def typed_fields(
     end = len(remaining) - words.verbatim
     values, plain = _take(type.inputs, remaining[:end])
     plain += remaining[end:]
+    if plain:
+        raise UsageError(
+            f"{type.name} takes no text, only options: {plain[0][:60]!r} belongs to none; quote a"
+            " value with spaces"
+        )
     for name in given:
         if name in values:
             raise UsageError(f"the parameter {name} is given twice")
@@ -131,7 +136,7 @@ async def typed_fields(
         options = ", ".join(map(_option, missing))
         raise UsageError(f"{type.name} requires {options}; see: draftsman types {type.name}")
     rest |= {"type": words.type, "payload": payload}
-    return rest | ({"text": " ".join(plain)} if plain else {})
+    return rest
 
 
 async def _refuse_unpublished(rt: Runtime, type: str, named: str) -> None:

@@ -80,7 +80,14 @@ schedules.add_command(apply)
     show_default=True,
     help="Missed occurrences that still fire.",
 )
-@click.option("--misfire-limit", type=int, default=10, show_default=True, help="With all: maximum.")
+@click.option(
+    "--misfire-limit",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="With all: maximum.",
+)
 @click.option("--jitter", type=params.DURATION, default=0.0, help="Maximum random delay, e.g. 5m.")
 @click.option(
     "--overlap",

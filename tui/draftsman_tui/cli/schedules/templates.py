@@ -227,8 +227,8 @@ async def show(app: App, name: str) -> None:
     "diff", examples=("draftsman templates diff bump", "draftsman templates diff bump 1 3")
 )
 @click.argument("name", type=params.TEXT)
-@click.argument("old", type=click.IntRange(1), required=False)
-@click.argument("new", type=click.IntRange(1), required=False)
+@click.argument("old", type=params.COUNT, required=False)
+@click.argument("new", type=params.COUNT, required=False)
 async def diff(app: App, name: str, old: int | None, new: int | None) -> None:
     """Show the changes between two versions of a template.
 
@@ -290,7 +290,7 @@ async def remove(app: App, name: str, yes: bool) -> None:
 @click.option("--params", type=params.json_param("--params"), help="Parameters: JSON or @FILE.")
 @click.option("--key", type=params.TEXT, help="Idempotency key; the same key creates no new job.")
 @click.option("--queue", type=params.TEXT, help="Default: that of the template.")
-@click.option("--priority", type=int, help="Default: that of the template.")
+@click.option("--priority", type=params.PRIORITY, help="Default: that of the template.")
 @click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00.")
 @click.option("--in", "delay", type=params.DURATION, help="Delay before the start, e.g. 10m.")
 @click.option("--unchecked", is_flag=True, help="Skip the checks of chats and models.")

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -72,7 +73,8 @@ async def init(app: App, yes: bool) -> None:
 
     Asks for the database, the agents that are installed, Slack, Trello, people and a repository;
     `-` skips a step. Secrets stay where they are: the file gets the names of their variables or
-    files. An existing file is overwritten only after a question.
+    files. It is the configuration of this user, ~/.config/draftsman/draftsman.toml, or that of
+    --config; an existing file is overwritten only after a question.
     """
     if app.json:
         raise UsageError("init has no --json; to read the configuration: draftsman config --json")
@@ -84,6 +86,8 @@ async def init(app: App, yes: bool) -> None:
         if yes:
             raise Refused(f"{path} exists; move it away, or name a new file: --config FILE")
         prompts.confirm(f"{path} exists. Overwrite it?")
+    elif not yes:
+        app.out.info(f"the answers are written to {path}")
     answers = collect(asker)
     write(path, answers)
     app.out.print(f"wrote {path}")
@@ -212,12 +216,29 @@ def write(path: Path, answers: Answers) -> None:
 
 async def _add_repository(app: App, asker: Asker) -> str | None:
     """Register the repository of the current folder, or another; return its path or URL."""
-    here = Path.cwd()
-    default = str(here) if (here / ".git").exists() else NOTHING
+    default = default_repository(app)
     place = asker.text(f"A repository to work on: path or URL ({NOTHING}: later)", default)
     if place is None or await _run(app, "repos", "add", place, "--yes") != 0:
         return None
     return place
+
+
+def default_repository(app: App) -> str:
+    """Return the current folder if it is a repository with a commit, else the skipped step."""
+    here = Path.cwd()
+    if not (here / ".git").exists():
+        return NOTHING
+    has_commit = ("git", "-C", str(here), "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
+    if subprocess.run(has_commit, capture_output=True, check=False).returncode == 0:
+        return str(here)
+    later = f"{_program(app)} repos add {shlex.quote(str(here))}"
+    app.out.info(f"{here} has no commit yet, and was not added; after its first: {later}")
+    return NOTHING
+
+
+def _program(app: App) -> str:
+    """Return the program with the configuration that was named."""
+    return f"draftsman --config {shlex.quote(str(app.config))}" if app.config else "draftsman"
 
 
 async def _run(app: App, *arguments: str) -> int:
@@ -228,8 +249,7 @@ async def _run(app: App, *arguments: str) -> int:
 
 
 def _print_next(app: App, repo: str | None, *, healthy: bool) -> None:
-    config = f" --config {shlex.quote(str(app.config))}" if app.config else ""
-    program = f"draftsman{config}"
+    program = _program(app)
     lines = ["", "Next steps:"]
     if not healthy:
         lines.append(f"  {program} doctor             again, when the failed checks are mended")

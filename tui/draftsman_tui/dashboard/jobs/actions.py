@@ -13,6 +13,7 @@ from draftsman.entities.filter_values import unknown_value
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, Status
+from draftsman.jobs.job_summary import settled_lines
 from draftsman.text import humanize
 from draftsman_tui.common.job_pages import is_web_url, pages_of
 from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
@@ -188,15 +189,15 @@ async def retry_all(screen: MainScreen, text: str) -> None:
         since=selection_filter.since,
         until=selection_filter.until,
     )
-    new = [job for job in matches if job.followed_by is None]
-    skipped = len(matches) - len(new)
+    new = [job for job in matches if not job.settled]
+    skipped = "; ".join(settled_lines(matches))
     if not new:
-        problem = "all matching jobs were already retried" if skipped else "no finished job matches"
+        problem = skipped or "no finished job matches"
         values = {name: getattr(selection_filter, name) for name in ("type", "agent", "repo")}
         unknown = "" if skipped else await unknown_value(screen.rt, values)
         raise Refused(f"nothing to retry: {unknown or problem}")
     selection = Selection.of(jobs.retry, new)
-    earlier = f"{skipped:,} already retried. " if skipped else ""
+    earlier = f"{skipped}. " if skipped else ""
     consequence = FRESH if selection_filter.fresh else jobs.retry.consequence
     if await confirmed(screen, selection, f"{earlier}{consequence}"):
         options = {"again": Status.COMPLETED in selection_filter.statuses}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from draftsman.errors import CommandHint
 from draftsman.formats.amounts import counted
 from draftsman.formats.times import in_zone
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
+from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import AGENT_TYPE, FAILURES, TERMINAL, Job, Status
 from draftsman.jobs.requests.uncommitted_changes import FIELD as CHANGES
 from draftsman.jobs.retries import ErrorClass
@@ -67,9 +69,9 @@ def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     job = details.job
     why = details.wait_reason
     if job.status is Status.EXPIRED:
-        yield _fact("expired", f"{why.text}; {why.next_step}", Meaning.FAILURE)
+        yield _fact("expired", _explained(why, reader), Meaning.FAILURE)
     elif not details.is_over:
-        yield _fact("waiting", f"{why.text}; {why.next_step}")
+        yield _fact("waiting", _explained(why, reader))
     if job.cancel_requested_by:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
         yield _fact("cancel", f"by {actor_name(job.cancel_requested_by)}{reason}")
@@ -88,6 +90,12 @@ def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
         yield _fact("next", why.next_step)
     if job.finished_at:
         yield Fact("finished", (reader.ago(job.finished_at),))
+
+
+def _explained(why: WaitReason, reader: Reader) -> str:
+    """Return the reason of a status and the next step, without one that is typed elsewhere."""
+    is_command = any(isinstance(span, CommandHint) for span in why.next_spans)
+    return why.text if is_command and not reader.types_commands else f"{why.text}; {why.next_step}"
 
 
 def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:

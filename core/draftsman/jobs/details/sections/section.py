@@ -96,6 +96,8 @@ class Reader:
     """Writes a time in the time zone of the reader, or as an age where that is unknown."""
     name_of: Callable[[str], str] = account_name
     """Names the person of an account."""
+    types_commands: bool = True
+    """Whether the reader has a terminal; else what a command does is a control beside the text."""
 
     def ago(self, when: datetime, meaning: Meaning | None = None) -> LineSpan:
         """Return the time since a moment."""

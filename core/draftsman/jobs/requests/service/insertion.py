@@ -40,6 +40,8 @@ class NewRequest:
     targets: Sequence[Target] = ()
     files: Sequence[dict[str, Any]] = ()
     """The rows of its attachments."""
+    warning: str | None = None
+    """Why its job may wait for long."""
 
 
 async def insert(

@@ -7,7 +7,6 @@ order.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +24,8 @@ from draftsman.database.database import (
     translate_errors,
 )
 from draftsman.database.database_connection import retry_conflicts
+from draftsman.database.recent_lookups import RecentLookups
+from draftsman.database.schema import limit_lock_waits
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.target import Target, Targets, parse
 from draftsman.errors import (
@@ -42,6 +43,7 @@ from draftsman.jobs.requests.attachments import rows_of
 from draftsman.jobs.requests.batch_plan import BatchPlan, plan_batch
 from draftsman.jobs.requests.invocation import Invocation, RecentDuplicate, SubmitResult
 from draftsman.jobs.requests.service.attachments import check_channel
+from draftsman.jobs.requests.service.batching import Batcher
 from draftsman.jobs.requests.service.described_types import apply_descriptions
 from draftsman.jobs.requests.service.insertion import NewRequest, insert
 from draftsman.jobs.requests.service.request_rows import rows
@@ -60,6 +62,8 @@ LOCAL_SOURCES = frozenset(Source)
 """Sources whose requests may name a folder of the worker's machine; those of channels may not."""
 SUBMIT_ATTEMPTS = 5
 """Maximum attempts to read rows that a concurrent duplicate is committing."""
+SHARED_LOCK_WAIT: Final = 0.1
+"""Seconds that requests of several callers wait for a lock; then each waits alone."""
 WARNINGS_AGE: Final = 1.0
 """Seconds for which the warnings about types are kept."""
 _NOTIFICATION_TYPE = "send_notification"
@@ -82,6 +86,10 @@ class SubmittedJob:
     def name(self) -> str:
         """The display name, such as `D-142`."""
         return job_name(self.number)
+
+
+SubmittedRequest = SubmittedJob | LostRace | IdempotencyConflict
+"""The job of a request, or its error."""
 
 
 class LinkedRequest(NamedTuple):
@@ -132,9 +140,7 @@ class Submissions:
         `type_warnings` returns the warnings about types that no worker handles.
         """
         self._catalog = catalog
-        self._type_warnings = type_warnings
-        self._known_warnings: dict[str, str | None] = {}
-        self._known_until = 0.0
+        self._type_warnings = RecentLookups(type_warnings, age=WARNINGS_AGE)
         self._db = db
         self._policy = policy
         self._limits = limits
@@ -142,12 +148,14 @@ class Submissions:
         self._links = links
         self._published = published
         self._schemas = schemas
+        self._batcher: Batcher[NewRequest, SubmittedRequest] = Batcher(self._insert_shared)
 
     async def submit(self, invocation: Invocation, actor: Actor) -> SubmittedJob:
         """Create the job of this invocation, or return the existing job.
 
-        Raises NotPermitted, IdempotencyConflict when the key was used for a different request, and
-        UsageError when the payload does not fit its type.
+        Calls that meet share a transaction. A CancelledError whose argument is a SubmittedJob came
+        too late: the job exists. Raises NotPermitted, IdempotencyConflict when the key was used for
+        a different request, and UsageError when the payload does not fit its type.
         """
         return (await self.submit_many([invocation], actor))[0]
 
@@ -177,7 +185,7 @@ class Submissions:
         requests: Sequence[tuple[Invocation, Actor]],
         *,
         connection: CallersConnection | None = None,
-    ) -> list[SubmittedJob | LostRace | IdempotencyConflict]:
+    ) -> list[SubmittedRequest]:
         """Create the jobs of several actors in one transaction; return the job or error of each.
 
         Raises NotPermitted and UsageError for any of them, before a job is created.
@@ -190,11 +198,16 @@ class Submissions:
         await self._refuse_folders(batch, connection)
         self._set_targets(batch)
         _set_files(batch)
+        warnings = await self._type_warnings.of({request.invocation.type for request in batch})
+        for request in batch:
+            request.warning = warnings.get(request.invocation.type)
         if plan.is_linked:
             results = await self._insert_linked(batch, plan, connection)
+        elif len(batch) == 1 and connection is None and not _locks(batch[0]):
+            return [await self._batcher.submit(batch[0])]
         else:
             results = await self._insert_unlinked(batch, plan, connection)
-        return await self._submitted_jobs(batch, results)
+        return _submitted_jobs(batch, results)
 
     def _authorize(self, requests: Sequence[tuple[Invocation, Actor]]) -> list[NewRequest]:
         """Return the requests with person and roles of their actors; raises NotPermitted."""
@@ -299,6 +312,25 @@ class Submissions:
                 hint=OptionHint("notify", lead="add targets to its payload, or use"),
             )
 
+    async def _insert_shared(
+        self, requests: Sequence[NewRequest]
+    ) -> Sequence[SubmittedRequest | None]:
+        """Insert requests without parents and locks of several callers in one transaction.
+
+        None is returned for those that others are still committing. Raises an error other than
+        DatabaseUnreachable only if nothing was inserted.
+        """
+        plan = plan_batch([request.invocation for request in requests])
+        if len(requests) == 1:
+            return _submitted_jobs(requests, await self._insert_unlinked(requests, plan, None))
+        work = partial(self._insert_in_transaction, requests, plan.order, SHARED_LOCK_WAIT)
+        results = await retry_conflicts(work)
+        results |= _results_of_repeated(plan, results)
+        return [
+            _submitted_job(0, request, results[index]) if index in results else None
+            for index, request in enumerate(requests)
+        ]
+
     async def _insert_unlinked(
         self, batch: Sequence[NewRequest], plan: BatchPlan, connection: CallersConnection | None
     ) -> dict[int, SubmitResult]:
@@ -317,16 +349,21 @@ class Submissions:
         return results | _results_of_repeated(plan, results)
 
     async def _insert_in_transaction(
-        self, batch: Sequence[NewRequest], indexes: Sequence[int]
+        self, batch: Sequence[NewRequest], indexes: Sequence[int], lock_wait: float | None = None
     ) -> dict[int, SubmitResult]:
-        """Insert requests; a single statement without locks needs no transaction."""
+        """Insert requests; a single statement without locks needs no transaction.
+
+        Raises LostRace where a request waits for longer than `lock_wait`, in seconds.
+        """
         requests = [batch[index] for index in indexes]
-        needs_locks = any(
-            request.columns["subject_key"] or request.invocation.unique or request.files
+        needs_transaction = len({request.actor for request in requests}) > 1 or any(
+            _locks(request) or request.files or (lock_wait is not None and request.invocation.key)
             for request in requests
         )
-        if needs_locks or len({request.actor for request in requests}) > 1:
+        if needs_transaction:
             async with self._db.transaction() as conn:
+                if lock_wait is not None:
+                    await limit_lock_waits(conn, lock_wait)
                 return await insert(conn, batch, indexes, self._policy)
         async with self._db.connection() as conn:
             return await insert(conn, batch, indexes, self._policy)
@@ -370,30 +407,6 @@ class Submissions:
             for index, result in results.items()
         }
 
-    async def _submitted_jobs(
-        self, batch: Sequence[NewRequest], results: Mapping[int, SubmitResult]
-    ) -> list[SubmittedJob | LostRace | IdempotencyConflict]:
-        """Return the job of each request with the warning about its type, or its error."""
-        warnings = await self._warnings({request.invocation.type for request in batch})
-        return [
-            _submitted_job(
-                place, request, results.get(place), warnings.get(request.invocation.type)
-            )
-            for place, request in enumerate(batch)
-        ]
-
-    async def _warnings(self, types: Collection[str]) -> dict[str, str]:
-        """Return the warnings about types, which a second of submissions asks for once."""
-        now = time.monotonic()
-        if now > self._known_until:
-            self._known_warnings = {}
-            self._known_until = now + WARNINGS_AGE
-        known = self._known_warnings  # another submission may replace them meanwhile
-        if missing := [type for type in types if type not in known]:
-            warnings = await self._type_warnings(missing)
-            known |= {type: warnings.get(type) for type in missing}
-        return {type: text for type in types if (text := known[type]) is not None}
-
     async def recent_duplicates(
         self, jobs: Sequence[tuple[int, Target]], seconds: float
     ) -> list[RecentDuplicate | None]:
@@ -436,6 +449,11 @@ async def _is_registered(conn: Connection, folder: str) -> bool:
     return any(known.remote_url == repo.remote_url for known in registered)
 
 
+def _locks(request: NewRequest) -> bool:
+    """Return whether a request may join a job, which locks what they have in common."""
+    return bool(request.columns["subject_key"] or request.invocation.unique)
+
+
 def _set_files(batch: Sequence[NewRequest]) -> None:
     """Set the rows of attachments; raises UsageError for a channel without files."""
     for request in batch:
@@ -453,6 +471,15 @@ def _results_of_repeated(
         for index, first in plan.repeated.items()
         if first in results
     }
+
+
+def _submitted_jobs(
+    batch: Sequence[NewRequest], results: Mapping[int, SubmitResult]
+) -> list[SubmittedRequest]:
+    """Return the job of each request with the warning about its type, or its error."""
+    return [
+        _submitted_job(place, request, results.get(place)) for place, request in enumerate(batch)
+    ]
 
 
 def _linked_request(
@@ -474,8 +501,8 @@ def _linked_request(
 
 
 def _submitted_job(
-    place: int, request: NewRequest, result: SubmitResult | None, warning: str | None = None
-) -> SubmittedJob | LostRace | IdempotencyConflict:
+    place: int, request: NewRequest, result: SubmitResult | None
+) -> SubmittedRequest:
     """Return the job of a request, or its error."""
     if result is None:
         return LostRace(
@@ -497,7 +524,7 @@ def _submitted_job(
         status=result.status,
         outcome=result.outcome,
         replaced=result.replaced,
-        warning=warning,
+        warning=request.warning,
     )
 
 

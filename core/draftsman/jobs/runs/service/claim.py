@@ -61,8 +61,12 @@ class Claim:
         types: Sequence[str],
         free: int,
         ahead: int,
+        after: int | None = None,
     ) -> list[ClaimedJob]:
         """Settle finished runs and claim jobs for free slots, in one statement.
+
+        Claims begin at the start of the queues, or `after` a claimed job: then only jobs of its
+        queue and priority are found, in later places.
 
         Settled jobs are returned as completed or canceled. A job that is not returned is lost, or
         locked by another transaction and to be settled again.
@@ -75,10 +79,10 @@ class Claim:
         """
         aside = self._isolation.aside
         if not aside:
-            return await self._exchange(done, types, free, ahead)
+            return await self._exchange(done, types, free, ahead, after)
         async with self._db.transaction() as conn:
             await store.keep_from_claims(conn, aside)
-            return await self._exchange(done, types, free, ahead)
+            return await self._exchange(done, types, free, ahead, after)
 
     async def claim_apart(
         self, types: Sequence[str], free: int, ahead: int, error: Exception
@@ -121,8 +125,15 @@ class Claim:
         types: Sequence[str],
         free: int,
         ahead: int,
+        after: int | None = None,
     ) -> list[ClaimedJob]:
-        step = partial(store.exchange, worker=self._worker, queues=self._queues, types=types)
+        step = partial(
+            store.exchange,
+            worker=self._worker,
+            queues=self._queues,
+            types=types,
+            after=after,
+        )
 
         async def work() -> list[ClaimedJob]:
             async with self._session.connection(CONNECT_TIMEOUT) as conn:

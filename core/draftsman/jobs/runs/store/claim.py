@@ -32,13 +32,17 @@ async def exchange(
     types: Sequence[str],
     free: int,
     ahead: int,
+    after: int | None = None,
 ) -> list[ClaimedJob]:
-    """Settle `done` as completed and claim.
+    """Settle `done` as completed and claim, from the start of the queues or `after` a job of one.
 
     Settled jobs come first, with a final status; then the claimed jobs in the order of their queue,
     whatever the order in which the database updated them.
     """
-    query = statement(_Q["exchange"], "free", "ahead")
+    if after is None:
+        query = statement(_Q["exchange"], "free", "ahead")
+    else:
+        query = statement(_Q["exchange_after"], "free", "ahead", "after")
     done = sorted(done, key=itemgetter(0))
     params = {
         "jobs": integer_array([lease.job for lease, _ in done]),
@@ -49,6 +53,7 @@ async def exchange(
         "types": text_array(types),
         "free": free,
         "ahead": ahead,
+        "after": after,
     }
     return [ClaimedJob(row) for row in sorted(await fetch(conn, query, params), key=_place)]
 

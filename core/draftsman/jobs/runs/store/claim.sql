@@ -14,8 +14,11 @@
 -- A session plans this once, maybe while the tables are empty, and a join could then read a whole
 -- table for each call: locked states are updated where they are (ctid), runs are found by an array of
 -- jobs, and requests are looked up by key (LIMIT 1).
--- name: exchange
-WITH clock AS MATERIALIZED (
+--
+-- A job that was claimed since the statement began is not locked (is_latest): its worker would leave
+-- its run unsettled.
+-- part: settle_and_search
+clock AS MATERIALIZED (
     SELECT draftsman.now() AS now
 ), owned AS MATERIALIZED (
     SELECT j.location, d.token, d.result
@@ -69,6 +72,9 @@ WITH clock AS MATERIALIZED (
                    SELECT location
                      FROM draftsman.claimable
                     WHERE queue = w.queue AND NOT by_type AND type = ANY (%(types)s::text[])
+                      AND draftsman.is_latest(location)
+
+-- part: claim_found
                     ORDER BY priority DESC, position, number
                     LIMIT %(free)s + %(ahead)s
                       FOR NO KEY UPDATE SKIP LOCKED) q
@@ -83,7 +89,7 @@ WITH clock AS MATERIALIZED (
              CROSS JOIN LATERAL (
                    SELECT location
                      FROM draftsman.claimable
-                    WHERE location = f
+                    WHERE location = f AND draftsman.is_latest(location)
                     LIMIT 1
                       FOR NO KEY UPDATE SKIP LOCKED) q
              WHERE EXISTS (SELECT FROM by_type)
@@ -140,6 +146,24 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
        array_to_json(requested_skills)::text, array_to_json(tags)::text,
        to_jsonb(created_at) #>> '{}', repo_host, place
   FROM requested
+
+-- name: exchange
+WITH
+-- include: settle_and_search
+-- include: claim_found
+
+-- The same, but the search begins after a job of a queue, in its place among the jobs of its priority:
+-- it does not pass what was claimed before, which stays in the index until the next vacuum, and as
+-- long as the oldest snapshot. A search from the start finds what this one leaves.
+-- name: exchange_after
+WITH reached AS MATERIALIZED (
+    SELECT queue, priority, position FROM draftsman.job_states WHERE number = %(after)s
+),
+-- include: settle_and_search
+                      AND queue = (SELECT queue FROM reached)
+                      AND priority = (SELECT priority FROM reached)
+                      AND (position, number) > ((SELECT position FROM reached), %(after)s)
+-- include: claim_found
 
 -- The jobs among which a claim for these queues and types chooses, in its order, but without those
 -- `without`; a few more than it takes, as others may claim the first. Jobs that are found by type are

@@ -1,13 +1,13 @@
-"""Selection of finished jobs, to retry them."""
+"""Selection of finished jobs, for commands that act on all that match."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from draftsman.database.database import Database
 from draftsman.errors import UsageError
-from draftsman.jobs.control import store
+from draftsman.jobs.details import store
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.job_summary import FinishedJob
 
@@ -28,20 +28,24 @@ class FinishedJobs:
         type: str | None = None,
         agent: str | None = None,
         repo: str | None = None,
+        queue: str | None = None,
+        tags: Sequence[str] = (),
+        invoker: str | None = None,
         since: float | None = None,
         until: float | None = None,
     ) -> list[FinishedJob]:
-        """Return the finished jobs that match every filter, oldest first.
+        """Return the finished jobs that match every filter, as in `JobFilters`, oldest first.
 
         `since` and `until` are the maximum and the minimum age of the finish in seconds. Jobs that
-        were retried before are included, with their retry. Raises UsageError for a status that is
-        not final.
+        need nothing more are included, with the reason. Raises UsageError for a status that is not
+        final.
         """
         if live := [status for status in statuses if status not in TERMINAL]:
             ends = ", ".join(sorted(TERMINAL - {Status.COMPLETED}))
             raise UsageError(f"only finished jobs can be retried, not {live[0]}; choose: {ends}")
-        filters: dict[str, object] = {"type": type, "agent": agent, "repo": repo, "since": since}
-        filters["until"] = until
+        filters: dict[str, Any] = {"type": type, "agent": agent, "repo": repo, "queue": queue}
+        filters |= {"tags": list(tags) or None, "invoker": invoker, "source": None}
+        filters |= {"finished_since": since, "finished_until": until, "since": None, "until": None}
         jobs = [
             job
             for status in dict.fromkeys(statuses)
@@ -50,9 +54,7 @@ class FinishedJobs:
         ]
         return sorted(jobs, key=lambda job: job.number)
 
-    async def _ended(
-        self, status: Status, filters: dict[str, object]
-    ) -> AsyncIterator[FinishedJob]:
+    async def _ended(self, status: Status, filters: dict[str, Any]) -> AsyncIterator[FinishedJob]:
         after = 0
         page = PAGE
         while page == PAGE:
