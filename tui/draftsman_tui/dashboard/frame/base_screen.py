@@ -20,6 +20,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets._toast import ToastRack
 
+from draftsman.actions.action import About
 from draftsman.actions.changes import no_diff_reason
 from draftsman.errors import CommandHint, DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import one_line
@@ -297,7 +298,7 @@ class BaseScreen(Screen[None]):
             for name in self._names_of(key):
                 keys.setdefault(name, key)
         key_hints = [
-            (display_key(keys[command.name]), command.name, self.refusal(command) is None)
+            (display_key(keys[command.name]), command.name, self.is_possible(command))
             for command in self.commands
             if command.name in keys and command.is_shown(self.view_name) and self.is_here(command)
         ]
@@ -366,6 +367,19 @@ class BaseScreen(Screen[None]):
             return None
         invokers = self.invokers if self.is_mounted else ()
         return command.refusal(self.rt.policy, self.actor, invokers, read_only=self.read_only)
+
+    def is_possible(self, command: DashboardCommand) -> bool:
+        """Return whether the user may run a command, and it fits one of the selected jobs."""
+        if self.refusal(command) is not None:
+            return False
+        actions = [action for action in command.actions[:1] if action.about is About.JOB]
+        states = self.job_states if actions else ()
+        return not states or any(not actions[0].problem(state) for state in states)
+
+    @property
+    def job_states(self) -> Sequence[Any]:
+        """The states of the selected jobs, as the fit of an action takes them, if known."""
+        return ()
 
     @on(messages.StatsUpdated)
     def _stats_updated(self) -> None:

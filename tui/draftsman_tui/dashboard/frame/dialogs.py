@@ -63,7 +63,7 @@ class HelpDialog(Dialog[None]):
         table.add_column()
         for group, lines in self._groups.items():
             table.add_row()
-            table.add_row(Text(group, "bold underline"))
+            table.add_row(Text.assemble((group, "bold underline")))
             for keys, name, help in lines:
                 name, _, takes = name.partition(" ")
                 fits = len(name) + len(takes) < NAME_WIDTH
@@ -71,7 +71,7 @@ class HelpDialog(Dialog[None]):
                 label = Text.assemble(name, (f" {takes}", "italic")) if fits else Text(name)
                 table.add_row(keys, label, description)
         table.add_row()
-        table.add_row(Text("Filters", "bold underline"), Text("entered after /"))
+        table.add_row(Text.assemble(("Filters", "bold underline")), Text("entered after /"))
         for example, explanation in FILTERS:
             table.add_row("", Text(example), Text(explanation))
         return table

@@ -21,7 +21,7 @@ SAME: Final = {"show": "job", "logs": "log", "questions": "inbox"}
 
 
 def hint_text(screen: BaseScreen, hint: Hint, job: str = "") -> str:
-    """Return what to press or to enter; a command that only a shell has is named as such.
+    """Return what to press or to enter, or the command line where only a shell has the command.
 
     `job` is the name of the job that commands are about: another one is opened by its name.
     """
@@ -32,7 +32,7 @@ def hint_text(screen: BaseScreen, hint: Hint, job: str = "") -> str:
         return f"enter :{name}"
     command = _command_of(screen, hint)
     if command is None:
-        return f"draftsman {hint.line}, in a shell"
+        return f"draftsman {hint.line}"
     if not screen.is_here(command):
         return f"enter :{min(command.on or ())}"
     if keys := screen.keys_of(command):

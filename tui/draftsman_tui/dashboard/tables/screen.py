@@ -16,6 +16,7 @@ from draftsman.errors import Refused
 from draftsman.formats.amounts import count_text
 from draftsman.ids import job_name
 from draftsman.jobs.counts import number_of
+from draftsman.jobs.job_summary import JobSummary
 from draftsman.questions.question import OpenQuestion
 from draftsman_tui.dashboard.attention.attention import AttentionCount
 from draftsman_tui.dashboard.frame import messages
@@ -306,6 +307,11 @@ class MainScreen(BaseScreen):
         row = self.table.row
         return () if row is None else self.resource.invokers(row)
 
+    @property
+    def job_states(self) -> Sequence[JobSummary]:
+        rows = self.table.selected if self.is_mounted else ()
+        return [row for row in rows if isinstance(row, JobSummary)]
+
     def body(self) -> Iterable[Widget]:
         yield Tabs(wide=COUNTED, counted=COUNTED)
         with Container(id="panes"):
@@ -588,7 +594,6 @@ class MainScreen(BaseScreen):
         self.load()
         self._draw()
         self.row_preview.place()
-        self.refresh_bindings()
 
     def _draw(self) -> None:
         state = self.state
@@ -601,8 +606,13 @@ class MainScreen(BaseScreen):
         self._show_title()
         self._show_tabs()
         self.row_preview.follow()
+        self.refresh_bindings()
 
     @on(ResourceTable.Marked)
+    def _marked(self) -> None:
+        self._show_title()
+        self.refresh_bindings()
+
     def _show_title(self) -> None:
         title = title_parts(self._view, self.state, len(self.table.marked))
         self.query_one(Title).show(*title, read_only=self.read_only)
