@@ -11,6 +11,7 @@ from bench.peers.peer import About, Probe
 from draftsman.database import migrate
 from draftsman.handlers.context import RunContext
 from draftsman.jobs.job import Source
+from draftsman.jobs.requests.payload_batch import PayloadBatch
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.people.actor import Actor
@@ -56,10 +57,12 @@ class Queue:
         )
 
     async def submit_many(self, numbers: range) -> None:
-        requests = [invocation(type="noop", payload={"i": number}) for number in numbers]
         if (persons := len(self.persons)) == 1:
-            await self.submissions.submit_many(requests, ME)
+            shared = invocation(type="noop", payload={})
+            payloads = PayloadBatch.of({"i": number} for number in numbers)
+            await self.submissions.submit_payloads(shared, payloads, ME)
             return
+        requests = [invocation(type="noop", payload={"i": number}) for number in numbers]
         actors = [self.persons[number % persons] for number in numbers]
         await self.submissions.submit_each(list(zip(requests, actors, strict=True)))
 

@@ -78,6 +78,11 @@ class OptionHint:
 Hint = CommandHint | OptionHint
 
 
+def with_hint(text: str, hint: object) -> str:
+    """Return a sentence with what to do after it; without a `;` after `did you mean A?`."""
+    return f"{text}{'' if text.endswith('?') else ';'} {hint}"
+
+
 class DraftsmanError(Exception):
     """The operation failed.
 
@@ -111,7 +116,7 @@ class DraftsmanError(Exception):
         self.reason = message or (type(self).__doc__ or type(self).__name__).splitlines()[0]
         self.hint = hint
         text = f"{subject} {self.reason}" if subject else self.reason
-        super().__init__(text if hint is None else f"{text}; {hint}")
+        super().__init__(text if hint is None else with_hint(text, hint))
 
 
 class UsageError(DraftsmanError):

@@ -46,6 +46,11 @@ from tests.support.cases import cases
             "D-5 has no log; see: draftsman artifacts D-5",
         ),
         (
+            NotFound("unknown job D-5; did you mean D-6?", hint=CommandHint("jobs")),
+            "unknown job D-5; did you mean D-6? see: draftsman jobs",
+            "unknown job D-5; did you mean D-6? see: list",
+        ),
+        (
             Refused("completed", subject="D-5", hint=OptionHint("again")),
             "D-5 completed; use --again",
             "D-5 completed; use --again",

@@ -28,6 +28,7 @@ from draftsman.jobs.job import TERMINAL, Job, Source
 from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.jobs.requests.entered_form import EnteredForm
 from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.requests.payload_batch import payload_batch
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.jobs.requests.service.submissions import SubmittedJob
 from draftsman.jobs.runs.saved_data import Artifact, LogChunk
@@ -459,15 +460,24 @@ class Client(QuestionClient):
         created. After an IdempotencyConflict, whose `place` is the index of the request, the other
         jobs exist unless `connection` is rolled back; submitting the same requests again is safe.
         """
+        requests = list(requests)
         if group is not None:
             requests = [cast(Request, {"group": group, **fields}) for fields in requests]
+        batch = payload_batch(requests)
+        if batch is not None:
+            requests = [cast(Request, {**requests[0], "payload": {}})]
         invocations = await self._resolve(requests, unchecked)
         if not invocations:
             return []
         actor = await self._rt.actor(Source.API)
+        submissions = self._rt.submissions
         if connection is not None:
-            await self._rt.submissions.postpone_until_commit(connection)
-        return await self._rt.submissions.submit_many(invocations, actor, connection=connection)
+            await submissions.postpone_until_commit(connection)
+        if batch is None:
+            return await submissions.submit_many(invocations, actor, connection=connection)
+        return await submissions.submit_payloads(
+            invocations[0], batch, actor, connection=connection
+        )
 
     async def submit_stream(
         self, requests: Iterable[Request] | AsyncIterable[Request], *, unchecked: bool = False

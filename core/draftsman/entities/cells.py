@@ -11,7 +11,7 @@ from draftsman.formats import times
 from draftsman.formats.invisible import one_line
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
-from draftsman.jobs.status_display import Meaning, display_of
+from draftsman.jobs.status_display import SHORT, Meaning, display_of
 from draftsman.text import humanize
 
 
@@ -36,10 +36,6 @@ ROLES: Final[Mapping[Meaning, str]] = {
     Meaning.NEUTRAL: "dim",
 }
 """The role of each meaning."""
-_SHORT: Final = {
-    Status.WAITING_FOR_INPUT: "question",
-    Status.WAITING_FOR_APPROVAL: "approval",
-}
 
 
 def job_status(
@@ -49,7 +45,7 @@ def job_status(
     if paused:
         return status_cell("paused", Meaning.WARNING)
     display = display_of(status, denied=error_class == ErrorClass.DENIED)
-    word = display.word if full else _SHORT.get(status, display.word)
+    word = display.word if full else SHORT.get(status, display.word)
     return status_cell(word, display.meaning)
 
 

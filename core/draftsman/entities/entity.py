@@ -16,6 +16,7 @@ from draftsman.entities.cells import Cell
 from draftsman.entities.terms import ColumnTerm, parse_term
 from draftsman.errors import UsageError
 from draftsman.formats.json_data import as_data
+from draftsman.formats.near_names import near_or_all
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -141,7 +142,8 @@ class Entity(Generic[T]):
             return rows
         columns = {column.head.lower(): column for column in self.columns}
         if (column := columns.get(sort.removeprefix("-").lower())) is None:
-            raise UsageError(f"cannot sort by {sort!r}; available: {', '.join(columns)}")
+            known = near_or_all(sort.removeprefix("-"), columns, "available")
+            raise UsageError(f"cannot sort by {sort!r}{known}")
         order = column.order or (lambda row: column.cell(row, now).text)
         return in_order(rows, order, reverse=sort.startswith("-"))
 

@@ -18,3 +18,9 @@ def did_you_mean(name: str, names: Iterable[str], most: int = 3) -> str:
     """Return the end of a sentence, `; did you mean A or B?`, or "" without a near name."""
     near = near_names(name, names, most)
     return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def near_or_all(name: str, names: Iterable[str], lead: str, most: int = 3) -> str:
+    """Return the end of a sentence about an unknown name: a near name, else all after `lead`."""
+    known = [*names]
+    return did_you_mean(name, known, most) or f"; {lead}: {', '.join(known) or 'none'}"

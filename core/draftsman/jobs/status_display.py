@@ -5,7 +5,7 @@ A front end has a color for each meaning. Enums of other statuses have their mea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -65,6 +65,28 @@ STATUSES: Final[Mapping[Status, StatusDisplay]] = {
 }
 DENIED: Final = StatusDisplay("failed", "was denied", M.DENIED, "⛔", ":no_entry:")
 """A job that failed because a person denied it."""
+
+
+SHORT: Final[Mapping[Status, str]] = {
+    S.WAITING_FOR_INPUT: "question",
+    S.WAITING_FOR_APPROVAL: "approval",
+}
+"""The words of statuses in narrow columns."""
+ALIASES: Final[Mapping[str, Sequence[str]]] = {
+    S.WAITING_FOR_INPUT: (SHORT[S.WAITING_FOR_INPUT], "input", "asks", "asking", "waiting"),
+    S.WAITING_FOR_APPROVAL: (SHORT[S.WAITING_FOR_APPROVAL], "gate", "asking", "waiting"),
+    S.DEAD_LETTER: ("dead",),
+    S.CANCELED: ("cancelled",),
+    S.COMPLETED: ("done", "succeeded"),
+}
+"""Other words of statuses in filters."""
+
+
+def named_statuses(name: str, statuses: Sequence[str]) -> tuple[str, ...]:
+    """Return the statuses of these that a word of a filter names, by alias if by none."""
+    if name in statuses:
+        return (name,)
+    return tuple(status for status in statuses if name in ALIASES.get(status, ()))
 
 
 def display_of(status: Status, *, denied: bool = False) -> StatusDisplay:

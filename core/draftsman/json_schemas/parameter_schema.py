@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final
 
 from draftsman.errors import UsageError
+from draftsman.formats.near_names import near_or_all
 
 MAX_REFERENCES: Final = 10
 """Local references that are followed."""
@@ -73,10 +73,8 @@ class ParameterSchema:
         properties = self.properties
         for name in params:
             if name not in properties:
-                near = get_close_matches(name, properties, 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                names = ", ".join(properties) or "none"
-                raise UsageError(f"unknown parameter {name[:60]!r}{hint}; parameters: {names}")
+                known = near_or_all(name, properties, "parameters", 1)
+                raise UsageError(f"unknown parameter {name[:60]!r}{known}")
 
     def parsed(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters that were typed as text, with the types that their schemas name."""

@@ -107,10 +107,8 @@ def find_zone(name: str) -> ZoneInfo:
         return _zone(name)
     except (KeyError, ValueError, OSError):
         near = get_close_matches(name, sorted(available_timezones()), 3, 0.5)
-        tail = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UsageError(
-            f"unknown time zone {name[:60]!r}{tail}; use an IANA name such as Europe/Berlin"
-        ) from None
+        tail = f"did you mean {' or '.join(near)}?" if near else "use a name such as Europe/Berlin"
+        raise UsageError(f"unknown time zone {name[:60]!r}; {tail}") from None
 
 
 @lru_cache(maxsize=1000)

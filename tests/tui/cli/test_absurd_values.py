@@ -10,9 +10,10 @@ import click
 
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.schedules.schedule import MAX_MISFIRES
-from draftsman_tui.cli import main
+from draftsman_testing.factories import GATE, Factory
 from draftsman_tui.terminal import params
 from tests.tui.cli.cli_runner import Cli
+from tests.tui.cli.commands import Words, commands
 
 VALUES: Final = ("0", "-1", str(10**12), str(10**30), "x", "1.5", "")
 NUMBERS: Final = (click.types.IntParamType, click.types.FloatParamType)
@@ -24,23 +25,12 @@ TIMES: Final = (
     params.INSTANT,
     params.SINCE,
 )
-Path = tuple[str, ...]
 
 
-def _commands(group: click.Group, path: Path = ()) -> Iterator[tuple[Path, click.Command]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            yield from _commands(command, (*path, name))
-        elif command is not None:
-            yield (*path, name), command
-
-
-def _params() -> Iterator[tuple[Path, click.Parameter]]:
+def _params() -> Iterator[tuple[Words, click.Parameter]]:
     """Yield each parameter with the words before its value."""
-    for path, command in _commands(main.cli):
-        before: Path = ()
+    for path, command in commands():
+        before: Words = ()
         for param in command.params:
             if not isinstance(param, click.Argument):
                 if not getattr(param, "hidden", False):
@@ -51,7 +41,7 @@ def _params() -> Iterator[tuple[Path, click.Parameter]]:
             before += ("D-1/1" if param.type is params.QUESTION else number,)
 
 
-def _words(param: click.Parameter, value: str) -> Path:
+def _words(param: click.Parameter, value: str) -> Words:
     return (value,) if isinstance(param, click.Argument) else (f"{param.opts[0]}={value}",)
 
 
@@ -103,6 +93,24 @@ async def test_a_time_that_is_none_is_refused_with_examples(cli: Cli) -> None:
         for value in "x", str(10**30):
             line = (await cli(*path, *_words(param, value))).refused(2)
             assert "examples: " in line or "allowed: " in line, (path, line)
+
+
+async def test_the_words_of_narrow_columns_are_statuses_in_filters(cli: Cli, make: Factory) -> None:
+    asked = (await make.asked()).number
+    gate = (await make.asked(GATE)).number
+    dead = await make.dead()
+    for word, numbers in {
+        "question": [asked],
+        "approval": [gate],
+        "waiting": [gate, asked],
+        "dead,question": [dead, asked],
+        "cancelled": [],
+    }.items():
+        assert [job["number"] for job in (await cli("jobs", "--status", word, "--json")).json] == (
+            numbers
+        ), word
+    unknown = (await cli("jobs", "--status", "faild")).refused(2)
+    assert unknown == "draftsman: unknown status 'faild'; did you mean failed?\n"
 
 
 async def test_a_hidden_option_is_no_suggestion(cli: Cli) -> None:

@@ -17,9 +17,10 @@ import click
 
 from draftsman.durations import parse_duration, parse_instant, parse_since
 from draftsman.errors import UsageError
-from draftsman.formats.near_names import did_you_mean
+from draftsman.formats.near_names import near_or_all
 from draftsman.ids import JobRef, job_number, parse_job, parse_jobs, parse_question
 from draftsman.jobs.job import Status
+from draftsman.jobs.status_display import named_statuses
 from draftsman.text import clean
 
 if TYPE_CHECKING:
@@ -152,26 +153,21 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def _statuses(names: Sequence[str], text: str) -> tuple[str, ...]:
-    """Parse statuses that commas separate; `waiting` matches both waiting statuses."""
+    """Parse statuses that commas separate, also by the other words of filters."""
     statuses: list[str] = []
     for word in text.split(","):
         name = word.strip().lower().replace("-", "_").replace(" ", "_")
-        if name not in names:
-            tail = did_you_mean(name, names, 2)
-            raise UsageError(
-                f"unknown status {word.strip()!r}{tail}; available: {', '.join(names)}"
-            )
-        if name == WAITING:
-            statuses += [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
-        else:
-            statuses.append(name if name == PAUSED else Status(name))
+        if not (named := named_statuses(name, names)):
+            known = near_or_all(name, (WAITING, *names), "available", 2)
+            raise UsageError(f"unknown status {word.strip()!r}{known}")
+        statuses += [name if name == PAUSED else Status(name) for name in named]
     return tuple(statuses)
 
 
 def _status(*others: str) -> Parsed:
     """Return the type of statuses and `others`."""
-    names = (WAITING, *others, *Status)
-    return Parsed("status", partial(_statuses, names), last_word(dict.fromkeys(names)))
+    names = (*others, *Status)
+    return Parsed("status", partial(_statuses, names), last_word(dict.fromkeys((WAITING, *names))))
 
 
 def _text(text: str) -> str:

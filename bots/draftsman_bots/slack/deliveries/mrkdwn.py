@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 from draftsman.deliveries.documents.document import Command, Link, Span, Step, Strong, Text, Time
-from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted
+from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted, with_hint
 from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.times import spelled_time
 from draftsman.formats.truncation import graphemes, utf16_length
@@ -119,16 +119,16 @@ def error_spans(error: DraftsmanError) -> Spans:
     actor = error.actor if isinstance(error, NotPermitted) else ""
     subject = ActorRef(actor, error.subject) if actor else error.subject
     prefix = (subject, " ") if subject else ()
-    return *prefix, error.reason, _hint_text(error.hint)
+    if error.hint is None:
+        return *prefix, error.reason
+    return *prefix, with_hint(error.reason, _hint_text(error.hint))
 
 
-def _hint_text(hint: Hint | None) -> str:
-    if hint is None:
-        return ""
+def _hint_text(hint: Hint) -> str:
     if not isinstance(hint, CommandHint):
-        return f"; {hint}"
+        return str(hint)
     wording = f"{hint.lead}: {chat_command(hint)}" if hint.lead else chat_command(hint)
-    return f"; {_HINTS.get(hint.name, wording)}"
+    return _HINTS.get(hint.name, wording)
 
 
 def chat_command(command: CommandHint) -> str:

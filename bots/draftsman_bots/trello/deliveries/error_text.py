@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.errors import CommandHint, DraftsmanError
+from draftsman.errors import CommandHint, DraftsmanError, with_hint
 
 _COMMENTS: Final = {
     "approve|deny": "comment approve, or deny and a reason",
@@ -19,7 +19,6 @@ def error_text(error: DraftsmanError) -> str:
     if error.hint is None:
         return text
     if not isinstance(error.hint, CommandHint):
-        return f"{text}; {error.hint}"
-    return (
-        f"{text}; {_COMMENTS.get(error.hint.name, f'in a terminal: draftsman {error.hint.line}')}"
-    )
+        return with_hint(text, error.hint)
+    terminal = f"in a terminal: draftsman {error.hint.line}"
+    return with_hint(text, _COMMENTS.get(error.hint.name, terminal))

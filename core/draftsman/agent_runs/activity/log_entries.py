@@ -98,6 +98,36 @@ class LogEntry:
         return fields | ({"detail": self.detail} if self.detail else {})
 
 
+def last_lines(entries: Sequence[LogEntry], count: int) -> list[LogEntry]:
+    """Return the entries of the last lines, the first without its earlier lines."""
+    kept: list[LogEntry] = []
+    left = count
+    following: LogEntry | None = None
+    for entry in reversed(entries):
+        if entry.kind != OUTPUT and entry.kind not in TEXT_KINDS:
+            lines = [entry.text]
+        else:
+            lines = entry.text.splitlines(keepends=True)
+        joined = _continues(following, entry) and lines[-1:] != [] and lines[-1][-1:] != "\n"
+        size = len(lines) - joined
+        if size > left:
+            text = "".join(lines[len(lines) - left - joined :])
+            if text:
+                kept.append(replace(entry, text=text))
+            break
+        kept.append(entry)
+        left -= size
+        following = entry
+    return kept[::-1]
+
+
+def _continues(following: LogEntry | None, entry: LogEntry) -> bool:
+    """Return whether a text goes on with the text of an entry."""
+    if following is None or (following.run, following.kind) != (entry.run, entry.kind):
+        return False
+    return following.continues or entry.kind == OUTPUT
+
+
 class LogReader:
     """Reads the records of a log, output and activity in order of time, as entries."""
 

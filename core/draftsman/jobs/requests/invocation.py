@@ -25,7 +25,7 @@ from draftsman.jobs.requests.repeated_jobs import UniqueBy, UniqueStates
 from draftsman.jobs.runs.job_limits import check_overrides
 from draftsman.json_schemas.document_field import document
 from draftsman.repos.repo_url import check_secret
-from draftsman.text import clean_fields, digest, first_line, text_digest
+from draftsman.text import canonical, clean_fields, first_line, text_digest
 
 # Unique work: requests that repeat an earlier job, and join or replace it.
 
@@ -172,6 +172,17 @@ class GroupRef(BaseModel):
         return self
 
 
+class DigestFrame(NamedTuple):
+    """The canonical JSON before and after the payload, of which the digest is the hash."""
+
+    before: str
+    after: str
+
+    def digest(self, payload: str) -> str:
+        """Return the digest of the request with this payload, as canonical JSON."""
+        return text_digest(f"{self.before},{payload},{self.after}")
+
+
 class Invocation(BaseModel):
     """A request to create a job, validated and cleaned; its free text is never changed."""
 
@@ -300,20 +311,16 @@ class Invocation(BaseModel):
     @property
     def digest(self) -> str:
         """Hash of the fields that identify a request; it excludes event ids and times."""
-        return digest(
-            [
-                self.type,
-                self.mode,
-                self.repo,
-                self.ref,
-                self.agent,
-                _normal(self.title),
-                _normal(self.text),
-                self.payload,
-                self.overrides,
-                sorted(self.skills),
-            ]
-        )
+        return self.digest_frame.digest(canonical(self.payload))
+
+    @property
+    def digest_frame(self) -> DigestFrame:
+        """What the digest has besides the payload."""
+        title = _normal(self.title)
+        text = _normal(self.text)
+        before = [self.type, self.mode, self.repo, self.ref, self.agent, title, text]
+        after = [self.overrides, sorted(self.skills)]
+        return DigestFrame(canonical(before)[:-1], canonical(after)[1:])
 
     @property
     def asks_agent(self) -> bool:
@@ -377,11 +384,6 @@ class Invocation(BaseModel):
     def headline(self) -> str | None:
         """The title, or the first line of the text."""
         return self.title or (first_line(self.text) if self.text else None)
-
-
-def plain_digest(type: str, payload: str) -> str:
-    """Return the digest of a plain request with this payload as canonical JSON."""
-    return text_digest(f'["{type}","fix",null,null,null,"","",{payload},{{}},[]]')
 
 
 def _parse_parent(value: Any) -> int | str:

@@ -12,7 +12,7 @@ from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.formats.amounts import COUNT_LIMIT
-from draftsman.formats.near_names import did_you_mean
+from draftsman.formats.near_names import near_or_all
 from draftsman.ids import actor_name, job_name, pause_name, unknown_job
 from draftsman.jobs.fits import MOVABLE, PRIORITIZED
 from draftsman.jobs.job import Status
@@ -115,10 +115,9 @@ class Queues:
             return
         if await self.is_used(queue):
             return
-        tail = did_you_mean(queue, sorted(names))
+        tail = near_or_all(queue, sorted(names), "known queues")
         raise NotFound(
-            f"unknown queue {queue!r}: it has no jobs, no worker and no setting{tail};"
-            f" known queues: {', '.join(sorted(names))}",
+            f"unknown queue {queue!r}: it has no jobs, no worker and no setting{tail}",
             hint=OptionHint("unchecked", lead="to name a queue before its first job, use"),
         )
 

@@ -176,7 +176,7 @@ async def test_values_and_templates_without_parameters_need_no_form(
 
 
 BAD_INPUT: list[tuple[str, str]] = [
-    ("template bmp", "unknown template 'bmp'; did you mean bump?; see: templates"),
+    ("template bmp", "unknown template 'bmp'; did you mean bump? see: templates"),
     ("template bump package", "'package' is not a parameter: write NAME=VALUE"),
     ("template bump package=a package=b", "package is set twice"),
     ("template bump level=minor", "parameters of template bump: package: is required"),

@@ -122,7 +122,7 @@ async def test_logs_are_printed_unchanged(cli: Cli, make: Factory, rt: Runtime) 
         await rt.settlement.outcome(work, Done({}))
         done = await following
     assert done.out == "one \x1b[31mred\x1b[0m\ntwo\n"
-    assert done.err == f"-- run {work.number}.1 --\n"
+    assert done.err == ""
     stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  "
     stamped = (await cli("logs", "-t", work.name)).out
     assert re.fullmatch(f"{stamp}one .*\n{stamp}two\n", stamped), stamped
@@ -159,16 +159,27 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
         await store(rt, second, 2, said("Done"))
         await rt.settlement.outcome(second, Done({}))
         done = await following
+    heads = [f"-- run {work.number}.{run} --" for run in (1, 2)]
     lines = [
-        *("no newline", "Fixing \\u{1b}[2J", "[plan] 0 of 1 step: read"),
+        *("no newline", "Fixing \\u{1b}[2J", "[plan] 0 of 1 step: read", heads[1]),
         *("✗ npm test", "output", "Done"),
     ]
-    assert done.out.splitlines() == lines
-    assert done.err == f"-- run {work.number}.1 --\n-- run {work.number}.2 --\n"
+    assert (done.out.splitlines(), done.err) == (lines, "")
+    stored = (await cli("logs", work.name)).out.splitlines()
+    assert stored == [heads[0], *lines], "all runs of several have a head"
     assert (await cli("logs", "--activity", work.name)).out.splitlines() == [
-        line for line in lines if line not in ("no newline", "output")
+        line for line in stored if line not in ("no newline", "output")
     ]
-    assert (await cli("logs", "--output", work.name)).out == "no newline\noutput\n"
+    assert (await cli("logs", "--output", work.name)).out.splitlines() == [
+        *(heads[0], "no newline", heads[1], "output")
+    ]
+    assert (await cli("logs", "--run", 2, work.name)).out.splitlines() == stored[4:]
+    assert (await cli("logs", "--tail", 4, work.name)).out.splitlines() == [
+        *(heads[0], "[plan] 0 of 1 step: read"),
+        *stored[4:],
+    ]
+    (await cli("logs", "--run", 3, work.name)).refused(3, "has no run .3; its runs: 2")
+    (await cli("logs", "--run", 1, "-f", work.name)).refused(2, "--run cannot be combined")
     shown = (await cli("logs", work.name, "--json")).lines
     assert [(item["kind"], item["text"]) for item in shown] == [
         ("output", "no newline"),
@@ -179,6 +190,21 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
         ("message", "Done"),
     ]
     (await cli("logs", "--activity", "--output", work.name)).refused(2, "cannot be combined")
+
+
+async def test_a_followed_tail_has_the_last_lines_and_those_that_follow(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    for seq, text in enumerate(("one\ntwo\nth", "ree\nfo", "ur\n")):
+        await rt.checkpoints.log(work.lease, seq, text)
+    assert (await cli("logs", "--tail", 2, work.name)).out == "three\nfour\n"
+    assert (await cli("logs", "--tail", 1, work.name)).out == "four\n"
+    async with background(cli("logs", "-f", "--tail", 2, work.name)) as following:
+        await rt.checkpoints.log(work.lease, 3, "five\n")
+        await rt.settlement.outcome(work, Done({}))
+        done = await following
+    assert done.out.removeprefix("three\n") == "four\nfive\n", "stored before or after the start"
 
 
 async def test_a_call_is_one_line_once_it_has_ended(cli: Cli, make: Factory, rt: Runtime) -> None:

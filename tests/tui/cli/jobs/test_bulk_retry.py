@@ -178,7 +178,7 @@ async def test_a_bulk_retry_without_a_terminal_requires_yes(
             ["--status", "running"],
             "only finished jobs can be retried, not running; choose: canceled",
         ),
-        (["--status", "dead"], "unknown status 'dead'"),
+        (["--status", "lost"], "unknown status 'lost'; available: waiting"),
         (["--status", "expired", "--with-answer"], "--with-answer cannot be combined"),
     ],
 )

@@ -254,7 +254,7 @@ async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> No
     [
         (["--status", "lost"], "unknown status 'lost'; available: waiting, paused, scheduled"),
         (["--since", "yesteday"], "2h, 1d, 2026-11-30"),
-        (["--limit", "0"], "1<=x<=1000"),
+        (["--limit", "0"], "not in the range 1 to 1000"),
         (["--before", "me"], "'me' is not a job"),
         (["--staus", "failed"], "--staus"),
         (["extra"], "extra"),

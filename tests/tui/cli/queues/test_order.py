@@ -130,8 +130,8 @@ async def test_a_move_that_is_not_possible_is_one_line(as_: As, cli: Cli, make: 
     text = (await cli("move", work.number, "--top")).refused(1)
     assert f"{work.name} is running; only queued jobs have a place" in text
     assert "there is no job D-99" in (await cli("move", other, "--before", "99")).refused(3)
-    assert "allowed are -1000 to 1000" in (await cli("priority", other, "1001")).refused(2)
-    assert "is not a valid integer" in (await cli("priority", other, "high")).refused(2)
+    assert "is not in the range -1000 to 1000" in (await cli("priority", other, "1001")).refused(2)
+    assert "is not a whole number" in (await cli("priority", other, "high")).refused(2)
     assert "--queued can only be combined with --queue and --limit" in (
         await cli("jobs", "--queued", "--status", "queued")
     ).refused(2)

@@ -104,7 +104,7 @@ def test_row_without_a_time_matches_no_age() -> None:
             "unknown field 'bogus'; fields: status: repo: by: agent: tag: source: group: for: job:",
         ),
         ("stats:failed", "did you mean status:?"),
-        ("csot>1", "unknown column 'csot'; did you mean cost?; compare a column"),
+        ("csot>1", "unknown column 'csot'; did you mean cost? to search for this text"),
         ("foo<12", "quote it: 'foo<12'"),
         ("ValueError:", "to search for this text, quote it: 'ValueError:'"),
         ("-status:failed", "- excludes words only"),

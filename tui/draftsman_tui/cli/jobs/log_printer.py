@@ -38,7 +38,7 @@ _FENCE: Final = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 
 class LogPrinter:
-    """Prints entries as text; `headings`: the runs on stderr.
+    """Prints entries as text, with a head before each run from the run `headed_from`.
 
     A call is a line once it has ended. On a terminal Markdown is rendered, and `folds` shows long
     texts with the number of hidden lines; `live` shows the open calls in the last rows, with
@@ -51,14 +51,14 @@ class LogPrinter:
         out: CommandOutput,
         number: int,
         *,
-        headings: bool = True,
+        headed_from: int | None = 1,
         timestamps: bool = False,
         folds: bool = False,
         live: bool = False,
     ) -> None:
         self._out = out
         self._number = number
-        self._headings = headings
+        self._headed_from = headed_from
         self._timestamps = timestamps
         self._folds = folds and out.on_screen
         self._live = live
@@ -82,8 +82,7 @@ class LogPrinter:
         if entry.run != self.run:
             self.end()
             self.run = entry.run
-            if self._headings:
-                self._print_heading(entry)
+            self._print_heading(entry)
         if entry.kind == OUTPUT or entry.kind in TEXT_KINDS:
             self._add_text(entry)
             return
@@ -117,7 +116,10 @@ class LogPrinter:
         self._calls.clear()
 
     def _print_heading(self, entry: LogEntry) -> None:
-        self._out.info(f"-- run {self._number}.{entry.run} --")
+        if self._headed_from is None:
+            return
+        if entry.run >= self._headed_from:
+            self._out.print(styled(f"-- run {self._number}.{entry.run} --", "dim"))
         if entry.kind != OUTPUT and entry.seq > 1:
             self._out.info(
                 "earlier activity was deleted; the transcript has it:"

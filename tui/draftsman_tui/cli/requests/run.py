@@ -101,7 +101,7 @@ async def run(
 async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
     """Print events, questions and the log until the job ends or the timeout expires."""
     progress = LogProgress()
-    printer = LogPrinter(app.out, number, headings=False, folds=True, live=not app.json)
+    printer = LogPrinter(app.out, number, headed_from=None, folds=True, live=not app.json)
     with job_wait.left_by_interrupt(app, number):
         await job_wait.print_missing_worker(app, rt, number)
         async with asyncio.TaskGroup() as group:

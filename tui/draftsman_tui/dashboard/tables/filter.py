@@ -21,7 +21,7 @@ from typing import Any, Final
 from draftsman.durations import format_duration, parse_age
 from draftsman.entities.filter_values import ME
 from draftsman.entities.terms import COMPARISON, ColumnTerm, FilteredColumn
-from draftsman.errors import UsageError
+from draftsman.errors import UsageError, with_hint
 
 FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for", "job")
 """`channel:` is an alias of `source:`; `me` in `by:me` and `for:me` is the current user."""
@@ -313,10 +313,9 @@ def _add_column(result: Filter, term: ColumnTerm) -> Filter:
         hint = "".join(
             f"; did you mean {match}?" for match in get_close_matches(term.head, HEADS, 1)
         )
-        raise UsageError(
-            f"unknown column {term.head!r}{hint}; compare a column of the table, as in cost>1 or"
-            f" age<2h; to search for this text, quote it: '{term.head}{term.sign}{term.value}'"
-        )
+        example = "; compare a column of the table, as in cost>1 or age<2h"
+        quote = f"to search for this text, quote it: '{term.head}{term.sign}{term.value}'"
+        raise UsageError(with_hint(f"unknown column {term.head!r}{hint or example}", quote))
     return replace(result, columns=(*result.columns, term))
 
 
@@ -340,10 +339,9 @@ def _unknown(typed: str, name: str, token: str) -> str:
         return "age needs < or >, as in age<2h or age>1d"
     hint = "".join(f"; did you mean {match}:?" for match in get_close_matches(name, names, 1))
     fields = " ".join(f"{field}:" for field in FIELDS)
-    return (
-        f"unknown field {typed!r}{hint}; fields: {fields} age< age>;"
-        f" to search for this text, quote it: {_quoted(token)}"
-    )
+    known = hint or f"; fields: {fields} age< age>"
+    quote = f"to search for this text, quote it: {_quoted(token)}"
+    return with_hint(f"unknown field {typed!r}{known}", quote)
 
 
 @lru_cache(maxsize=16)

@@ -17,31 +17,25 @@ from draftsman.entities.filter_values import unknown_value
 from draftsman.errors import UsageError
 from draftsman.formats.near_names import did_you_mean
 from draftsman.ids import job_number, parse_job
+from draftsman.jobs.status_display import ALIASES, named_statuses
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 
-ALIASES: Final[dict[str, tuple[str, ...]]] = {
-    "waiting_for_input": ("asks", "asking", "waiting", "question", "input"),
-    "waiting_for_approval": ("gate", "asking", "waiting", "approval"),
+KIND_ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "input": ("question", "asks"),
     "approval": ("gate",),
-    "dead_letter": ("dead",),
-    "canceled": ("cancelled",),
-    "completed": ("done", "succeeded"),
 }
-"""By job status or question kind."""
+"""Other words of the kinds of questions."""
 MIN_PREFIX: Final = 3
 """Length from which a unique prefix matches a status."""
 
 
 def matching(name: str, statuses: Sequence[str]) -> tuple[str, ...]:
-    """Return the statuses that match a name exactly, by alias or by unique prefix."""
-    if name in statuses:
-        return (name,)
-    aliased = tuple(status for status in statuses if name in ALIASES.get(status, ()))
-    if aliased or len(name) < MIN_PREFIX:
-        return aliased
+    """Return the statuses and kinds that match a name exactly, by alias or by unique prefix."""
+    kinds = [kind for kind in statuses if name in KIND_ALIASES.get(kind, ())]
+    if (named := named_statuses(name, statuses)) or kinds or len(name) < MIN_PREFIX:
+        return (*named, *kinds)
     prefixed = tuple(status for status in statuses if status.startswith(name))
     return prefixed if len(prefixed) == 1 else ()
 
@@ -49,7 +43,8 @@ def matching(name: str, statuses: Sequence[str]) -> tuple[str, ...]:
 def words(status: str) -> str:
     """Return the spellings and aliases of a status, for text search."""
     spellings = (status.replace("_", sign) for sign in "_ -")
-    return " ".join(dict.fromkeys((*spellings, *ALIASES.get(status, ()))))
+    aliases = (*ALIASES.get(status, ()), *KIND_ALIASES.get(status, ()))
+    return " ".join(dict.fromkeys((*spellings, *aliases)))
 
 
 T = TypeVar("T")

@@ -23,6 +23,8 @@ POLL_INTERVAL: Final = 0.3
 SETTLED: Final = timedelta(seconds=1.2)
 """Age from which items are in order: output and activity are stored within a second."""
 PAGE: Final = 500
+_END: Final = 2**31 - 1
+"""After each item of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class LogCursor:
 
     output: tuple[int, int] = (0, 0)
     activity: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def before_run(cls, run: int) -> LogCursor:
+        """Return the position before a run."""
+        return cls((run - 1, _END), (run - 1, _END))
 
     def after(self, item: Any) -> LogCursor:
         """Return the position after an item."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 from draftsman.errors import UsageError
@@ -30,7 +31,8 @@ async def apply_descriptions(
     names = {request.invocation.type for request in batch} - BUILT_IN.keys()
     for name, type in (await published.of(names)).items() if names else ():
         requests = [request for request in batch if request.invocation.type == name]
-        await published.check(type, [request.invocation.payload for request in requests])
+        payloads = [request.payloads or [request.invocation.payload] for request in requests]
+        await published.check(type, [*chain.from_iterable(payloads)])
         for request in requests:
             request.invocation = _with_defaults(request.invocation, type, limits)
 

@@ -35,6 +35,8 @@ class NewRequest:
     """The actor, with person and roles."""
     actor: str
     """The name of the actor."""
+    payloads: Sequence[dict[str, Any]] = ()
+    """The payloads of its jobs; empty for a single job with that of the invocation."""
     columns: dict[str, Any] = field(default_factory=dict)
     """The values of the columns of its job."""
     targets: Sequence[Target] = ()

@@ -162,7 +162,7 @@ class UnknownType:
         near = get_close_matches(self.type, self.known, MAX_SUGGESTIONS)
         if near:
             problem += f"; did you mean {' or '.join(near)}?"
-        if not (near and self.has_workers):
+        else:
             problem += f"; known types: {', '.join(self.known)}"
         return problem
 

@@ -10,7 +10,12 @@ from typing import Any
 from draftsman.deliveries.target import NONE
 from draftsman.ids import new_id
 from draftsman.jobs.requests import payloads as job_payloads
-from draftsman.jobs.requests.invocation import PARAMETERS, PAYLOAD_VERSION, Invocation, plain_digest
+from draftsman.jobs.requests.invocation import (
+    PARAMETERS,
+    PAYLOAD_VERSION,
+    DigestFrame,
+    Invocation,
+)
 from draftsman.jobs.runs.job_limits import TOOL_TYPE, JobLimits, check_override_names
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import EMPTY, NO_REPO, RepoName, repo_columns
@@ -27,23 +32,24 @@ def rows(
     Plain requests of a type share all values that do not depend on key and payload, the same
     objects. Their payload is JSON, which their digest needs anyway.
     """
-    shared: dict[tuple[str, int], dict[str, Any]] = {}
+    shared: dict[tuple[str, int], tuple[dict[str, Any], DigestFrame]] = {}
     all_columns = []
     for request, actor in requests:
         kind = request.type, id(actor)
-        common = shared.get(kind)
-        if common is None or not request.is_plain:
+        known = shared.get(kind)
+        if known is None or not request.is_plain:
             columns = row(request, actor, configured, repo_names)
             is_modeled = request.type in job_payloads.MODELS or request.type == TOOL_TYPE
             if request.is_plain and not is_modeled:
-                shared[kind] = columns
+                shared[kind] = columns, request.digest_frame
         else:
+            common, frame = known
             payload = canonical(request.payload)
             columns = {
                 **common,
                 "id": new_id(),
                 "idempotency_key": request.key,
-                "request_digest": plain_digest(request.type, payload),
+                "request_digest": frame.digest(payload),
                 "payload": payload,
             }
         all_columns.append(columns)

@@ -35,13 +35,14 @@ from draftsman.errors import (
     OptionHint,
     UsageError,
 )
-from draftsman.ids import job_name
+from draftsman.ids import job_name, new_id
 from draftsman.job_types.published.service import PublishedTypes
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.jobs.requests.attachments import rows_of
 from draftsman.jobs.requests.batch_plan import BatchPlan, plan_batch
 from draftsman.jobs.requests.invocation import Invocation, RecentDuplicate, SubmitResult
+from draftsman.jobs.requests.payload_batch import SHARED, PayloadBatch
 from draftsman.jobs.requests.service.attachments import check_channel
 from draftsman.jobs.requests.service.batching import Batcher
 from draftsman.jobs.requests.service.described_types import apply_descriptions
@@ -49,6 +50,7 @@ from draftsman.jobs.requests.service.insertion import NewRequest, insert
 from draftsman.jobs.requests.service.request_rows import rows
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.requests.store import submissions as store
+from draftsman.jobs.retries import BUILT_IN
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.actor import Actor
@@ -192,6 +194,63 @@ class Submissions:
         """
         plan = plan_batch([invocation for invocation, _ in requests])
         batch = self._authorize(requests)
+        await self._prepare(batch, connection)
+        if plan.is_linked:
+            results = await self._insert_linked(batch, plan, connection)
+        elif len(batch) == 1 and connection is None and not _locks(batch[0]):
+            return [await self._batcher.submit(batch[0])]
+        else:
+            results = await self._insert_unlinked(batch, plan, connection)
+        return _submitted_jobs(batch, results)
+
+    async def submit_payloads(
+        self,
+        request: Invocation,
+        batch: PayloadBatch,
+        actor: Actor,
+        *,
+        connection: CallersConnection | None = None,
+    ) -> list[SubmittedJob]:
+        """Create the job of a request with each of these payloads, as `submit_many` does.
+
+        The columns of the request are made once where they do not depend on its payload.
+        """
+        type = (await self._published.of({request.type})).get(request.type)
+        (shared,) = self._authorize([(request, actor)])
+        shared.payloads = batch.payloads
+        if not (type and (type.title or type.concurrency)) and _is_shareable(request):
+            await self._prepare([shared], connection)
+            if not shared.targets:
+                return await self._insert_payloads(shared, batch, connection)
+        requests = [request.model_copy(update={"payload": payload}) for payload in batch.payloads]
+        return await self.submit_many(requests, actor, connection=connection)
+
+    async def _insert_payloads(
+        self, shared: NewRequest, batch: PayloadBatch, connection: CallersConnection | None
+    ) -> list[SubmittedJob]:
+        """Insert a job with each payload, which cannot exist yet."""
+        ids = [new_id() for _ in batch.texts]
+        digests = batch.digests(shared.invocation)
+        async with self._connection(connection) as conn:
+            created = await store.submit_payloads(
+                conn, shared.columns, ids, batch.texts, digests, shared.actor
+            )
+        return [
+            SubmittedJob(
+                number,
+                id,
+                Status.SCHEDULED if scheduled else Status.QUEUED,
+                "created",
+                None,
+                shared.warning,
+            )
+            for id, (_, number, scheduled) in zip(ids, created, strict=True)
+        ]
+
+    async def _prepare(
+        self, batch: Sequence[NewRequest], connection: CallersConnection | None
+    ) -> None:
+        """Check requests and fill them in; raises NotPermitted and UsageError."""
         await apply_descriptions(batch, self._published, self._limits)
         await self._set_columns(batch, connection)
         await self._check_output_schemas(batch)
@@ -201,13 +260,6 @@ class Submissions:
         warnings = await self._type_warnings.of({request.invocation.type for request in batch})
         for request in batch:
             request.warning = warnings.get(request.invocation.type)
-        if plan.is_linked:
-            results = await self._insert_linked(batch, plan, connection)
-        elif len(batch) == 1 and connection is None and not _locks(batch[0]):
-            return [await self._batcher.submit(batch[0])]
-        else:
-            results = await self._insert_unlinked(batch, plan, connection)
-        return _submitted_jobs(batch, results)
 
     def _authorize(self, requests: Sequence[tuple[Invocation, Actor]]) -> list[NewRequest]:
         """Return the requests with person and roles of their actors; raises NotPermitted."""
@@ -447,6 +499,11 @@ async def _is_registered(conn: Connection, folder: str) -> bool:
         return False
     registered = await repos.repos_at(conn, [repo])
     return any(known.remote_url == repo.remote_url for known in registered)
+
+
+def _is_shareable(request: Invocation) -> bool:
+    """Return whether jobs of a request with other payloads have all other columns in common."""
+    return request.type not in BUILT_IN and request.model_fields_set <= SHARED
 
 
 def _locks(request: NewRequest) -> bool:

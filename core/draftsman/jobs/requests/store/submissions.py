@@ -72,6 +72,26 @@ async def submit(
     return results
 
 
+async def submit_payloads(
+    conn: Connection,
+    row: Row,
+    ids: Sequence[UUID],
+    payloads: Sequence[str],
+    digests: Sequence[str],
+    actor: str,
+) -> Created:
+    """Insert requests without keys and subjects that share all other columns; payloads are JSON."""
+    own = {"id": _ids(ids), "payload": _array(payloads), "request_digest": _array(digests)}
+    shared = {name: value for name, value in row.items() if name not in own}
+    params = {
+        **_NO_ARRAYS,
+        **{f"own_{name}": array for name, array in own.items()},
+        "actor": actor,
+        "shared": _json(shared),
+    }
+    return await _insert_new(conn, params)
+
+
 async def submit_plain(conn: Connection, rows: Sequence[Row], actor: str) -> Created:
     """Insert a request without key and subject."""
     return await _submit_single(conn, statement(_Q["submit_plain"]), rows[0], actor)
@@ -84,8 +104,11 @@ async def submit_one(conn: Connection, rows: Sequence[Row], actor: str) -> Creat
 
 async def submit_new(conn: Connection, rows: Sequence[Row], actor: str) -> Created:
     """Insert requests without keys and subjects."""
-    query = statement(_Q["submit_new"])
-    ((numbers, scheduled, _),) = await fetch(conn, query, _columns(rows, actor))
+    return await _insert_new(conn, _columns(rows, actor))
+
+
+async def _insert_new(conn: Connection, params: Mapping[str, Any]) -> Created:
+    ((numbers, scheduled, _),) = await fetch(conn, statement(_Q["submit_new"]), params)
     later = frozenset(scheduled or ())
     return [(ordinal, number, ordinal in later) for ordinal, number in enumerate(numbers, 1)]
 
@@ -135,7 +158,7 @@ def _columns(rows: Sequence[Row], actor: str) -> dict[str, Any]:
     columns = zip(*[row.values() for row in rows], strict=True)
     for name, values in zip(rows[0], columns, strict=True):
         if name == "id":
-            params["own_id"] = f"{{{','.join([id.hex for id in values])}}}"
+            params["own_id"] = _ids(values)
             continue
         first = values[0]
         if name in _DOCUMENTS:  # 1 and True are equal, but not the same JSON
@@ -158,6 +181,10 @@ def _array(values: Sequence[Any]) -> str:
         if text.count(_SEPARATOR) == len(values) - 1:
             return "{" + _quoted(text).replace(_SEPARATOR, '","') + "}"
     return f"{{{','.join([_element(value) for value in values])}}}"
+
+
+def _ids(ids: Sequence[UUID]) -> str:
+    return f"{{{','.join([id.hex for id in ids])}}}"
 
 
 def _element(value: Any) -> str:
