@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge:
-    """A metric that is measured when it is read; a constant of its module is in docs/metrics.md."""
+class Metric:
+    """A metric with its help; a constant of its module is in docs/metrics.md."""
 
+    type: ClassVar[str]
     name: str
     """Its name without the prefix `draftsman_`."""
     help: str
@@ -29,12 +30,26 @@ class Gauge:
         """Return its lines, none without a sample; a sample has labels and a value."""
         name = self.full_name
         lines = [f"{name}{_labels(labels)} {value:.10g}\n" for labels, value in samples]
-        head = f"# HELP {name} {self.help}\n# TYPE {name} gauge\n"
+        head = f"# HELP {name} {self.help}\n# TYPE {name} {self.type}\n"
         return "".join([head, *lines]) if lines else ""
 
     def render_value(self, value: float | None) -> str:
         """Return its lines for a value without labels, none without a value."""
         return self.render([] if value is None else [(NO_LABELS, value)])
+
+
+class Gauge(Metric):
+    """A metric that is measured when it is read."""
+
+    __slots__ = ()
+    type = "gauge"
+
+
+class Counter(Metric):
+    """A metric that only rises while its process runs; its name ends in `_total`."""
+
+    __slots__ = ()
+    type = "counter"
 
 
 def _labels(labels: Mapping[str, str]) -> str:

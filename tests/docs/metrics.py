@@ -13,7 +13,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from draftsman import resources
-from draftsman.metrics import Gauge
+from draftsman.metrics import Metric
 from draftsman_bots.forges.receiver import ForgeHealth
 from draftsman_bots.pagers.service import PagerHealth
 from draftsman_bots.slack.health import BotHealth as SlackHealth
@@ -39,7 +39,7 @@ def page(text: str) -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield from _table("Workers", sorted(_gauges()))
+    yield from _table("Workers", sorted(_of_core()))
     for bot, registry in BOTS.items():
         yield ""
         yield from _table(bot, sorted(_of_registry(registry)))
@@ -53,14 +53,14 @@ def _table(title: str, rows: Iterable[Row]) -> Iterator[str]:
         yield f"| `{name}` | {kind} | {text} |"
 
 
-def _gauges() -> Iterator[Row]:
+def _of_core() -> Iterator[Row]:
     """Yield the metrics that are constants of modules of the core."""
     for path in CORE.rglob("*.py"):
-        if "import Gauge" in path.read_text(encoding="utf-8"):
+        if "from draftsman.metrics import" in path.read_text(encoding="utf-8"):
             name = ".".join(path.relative_to(CORE.parent).with_suffix("").parts)
             for value in vars(importlib.import_module(name)).values():
-                if isinstance(value, Gauge):
-                    yield _with_labels(value.full_name, value.labels), "gauge", value.help
+                if isinstance(value, Metric):
+                    yield _with_labels(value.full_name, value.labels), value.type, value.help
 
 
 def _of_registry(registry: CollectorRegistry) -> Iterator[Row]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob
 
 MAX_INTERVAL: Final = 1.0
@@ -40,9 +39,8 @@ class ClaimCursor:
             self._after = None
         return self._after
 
-    def move(self, jobs: Sequence[ClaimedJob], wanted: int, now: float) -> None:
+    def move(self, claimed: Sequence[ClaimedJob], wanted: int, now: float) -> None:
         """Set the cursor behind the jobs of the claim that began last and `wanted` so many."""
-        claimed = [job for job in jobs if job.status in (Status.RUNNING, Status.CLAIMED)]
         if len(claimed) < wanted:
             self.fell_short = self._after is not None
             self._after = None

@@ -22,6 +22,7 @@ from draftsman.handlers.batches import Batch, BatchEntry, BatchHandler
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, Lease
+from draftsman.jobs.runs.service.claim import CLAIMED
 from draftsman.processes import clock
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman.worker.claim_cursor import ClaimCursor
@@ -82,6 +83,10 @@ class ClaimLoop:
         jobs."""
         self._cursors: defaultdict[tuple[str, ...], ClaimCursor] = defaultdict(ClaimCursor)
         """Where claims begin: those of jobs of all types, and those for batches of one."""
+        self.settlements = 0
+        """The ends of runs that claims have sent to the database."""
+        self.skipped_settlements = 0
+        """Those whose job another transaction had locked, or whose lease was lost."""
         self._asked_at = clock.now()
         """When the last claim was sent: the leases that it gave count from then."""
         self._exchanged_at = clock.now()
@@ -275,7 +280,10 @@ class ClaimLoop:
             ahead=ahead,
             after=cursor.start(self._asked_at),
         )
-        cursor.move(jobs, free + ahead, clock.now())
+        claimed = [job for job in jobs if job.status in CLAIMED]
+        self.settlements += len(done)
+        self.skipped_settlements += len(done) - (len(jobs) - len(claimed))
+        cursor.move(claimed, free + ahead, clock.now())
         return jobs
 
     async def _claim_apart(

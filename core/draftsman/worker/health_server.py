@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from draftsman.errors import ConfigError, DraftsmanError
 from draftsman.ids import worker_name
-from draftsman.metrics import Gauge
+from draftsman.metrics import Counter, Gauge
 from draftsman.worker.worker_process import WorkerProcess
 
 MAX_HEAD_BYTES: Final = 8192
@@ -43,6 +43,14 @@ SWEEP_REFUSED: Final = Gauge(
     "Rows that the database refuses to the sweeps of this worker, as the leader: they are set aside"
     " and tried again.",
     ("sweep",),
+)
+SETTLEMENTS: Final = Counter(
+    "worker_settlements_total", "Ends of runs that the worker sent with its claims."
+)
+SKIPPED: Final = Counter(
+    "worker_settlements_skipped_total",
+    "Ends of runs that were left for the next claim, as another transaction had locked the job, or"
+    " dropped, as the lease was lost.",
 )
 _log = logging.getLogger(__name__)
 
@@ -101,6 +109,8 @@ class WorkerHealth:
             THREADS_RUNNING.render_value(worker.threads.running),
             THREADS_WAITING.render_value(worker.threads.waiting),
             SWEEP_REFUSED.render([({"sweep": sweep}, rows) for sweep, rows in refused.items()]),
+            SETTLEMENTS.render_value(worker.settlements),
+            SKIPPED.render_value(worker.skipped_settlements),
         ]
         try:
             async with asyncio.timeout(READ_TIMEOUT):

@@ -74,6 +74,16 @@ class Worker:
         return sum(len(claim_loop.apart) for claim_loop in self._claim_loops)
 
     @property
+    def settlements(self) -> int:
+        """The number of ends of runs that claims have sent to the database."""
+        return sum(claim_loop.settlements for claim_loop in self._claim_loops)
+
+    @property
+    def skipped_settlements(self) -> int:
+        """The number of them that the database did not settle at once."""
+        return sum(claim_loop.skipped_settlements for claim_loop in self._claim_loops)
+
+    @property
     def silence(self) -> float:
         """Seconds since the last successful exchange, of the loop for which that is longest."""
         return max(claim_loop.silence for claim_loop in self._claim_loops)

@@ -420,6 +420,7 @@ async def test_replies_of_an_exchange_are_settled_started_or_kept(starts: list[i
     loop = make(Exchanges([*completed, *claimed(2), *ahead]), done=[Run(1), Run(4)])
     await loop._exchange(1, 1)
     assert (list(loop._done), starts) == ([4], [2])
+    assert (loop.settlements, loop.skipped_settlements) == (2, 1)
     assert [lease.token for lease in loop.ahead()] == [3]
 
 
