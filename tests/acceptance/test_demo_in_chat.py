@@ -22,13 +22,14 @@ PAGE = re.compile(r"http://127\.0\.0\.1:\d+/\S+/")
 
 @asynccontextmanager
 async def demonstration(
-    installation: Installation, option: str
+    installation: Installation, option: str, end: signal.Signals = signal.SIGINT
 ) -> AsyncIterator[tuple[PageVisitor, Process]]:
-    """Run a demo on a small repository, visit its page, and end it with Ctrl-C."""
+    """Run a demo on a small repository, visit its page, and end it, with Ctrl-C."""
     repo = installation.folder / "inventory"
-    await make_sample_repo(repo)
-    git("rm", "-qr", "tests", cwd=repo)  # its tests take the most time of the story
-    git("commit", "-qm", "Count without tests", cwd=repo)
+    if not repo.exists():
+        await make_sample_repo(repo)
+        git("rm", "-qr", "tests", cwd=repo)  # its tests take the most time of the story
+        git("commit", "-qm", "Count without tests", cwd=repo)
     demo = installation.start(
         *("--config", str(installation.config), "demo", option, "--no-browser"),
         *("--repo", str(repo)),
@@ -38,8 +39,8 @@ async def demonstration(
     async with visiting(url) as visitor:
         await visitor.become("Anna")
         yield visitor, demo
-    demo.signal(signal.SIGINT)
-    assert await demo.end() == 0, demo.output_text
+    demo.signal(end)
+    assert await demo.end() == (0 if end is signal.SIGINT else -end), demo.output_text
 
 
 def printed_steps(demo: Process) -> set[str]:
@@ -91,6 +92,22 @@ async def test_the_whole_story_is_told_on_the_page_of_trello(
     [job] = await rt.read_model.jobs()
     assert job.status is Status.COMPLETED
     assert await boards_of(rt).all() == []
+
+
+@pytest.mark.slow(fast="test_what_a_killed_demo_left_is_removed")
+async def test_the_next_demo_removes_what_a_killed_demo_left(
+    installation: Installation, rt: Runtime
+) -> None:
+    async with demonstration(installation, "--trello", signal.SIGKILL) as (visitor, _):
+        await visitor.press("Add label: draftsman")
+        await visitor.sees("Which fixes should be applied to inventory?")
+    assert len(await boards_of(rt).all()) == 1
+    async with demonstration(installation, "--slack") as (_, demo):
+        assert "an earlier demo was killed: canceled 1 job and removed 1 board" in demo.output_text
+        assert await boards_of(rt).all() == []
+        [job] = await rt.read_model.jobs()
+        assert job.status is Status.CANCELED
+    assert [*installation.folder.rglob("demo-chat-*")] == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,15 +72,37 @@ async def checks(settings: Settings, rt: Runtime | None) -> AsyncIterator[Check]
         return
     try:
         async with open_context(rt, trello) as context:
-            async for check in _account(context):
+            boards = await boards_of(rt).all()
+            account = Account(context)
+            async for check in _account(account, boards):
                 yield check
-            for board in await boards_of(rt).all():
-                for check in await check_board(context, board):
+            for board in boards:
+                for check in await check_board(account, board):
                     yield check
     except ConfigError as error:
         yield Check("fail", str(error), "where to find each value: draftsman help --page trello")
     except Failure as error:
         yield Check("fail", failure_line(error, trello))
+
+
+class Account:
+    """The account of the bot, and what all boards share of it, which is read once."""
+
+    def __init__(self, context: BotContext) -> None:
+        self.context = context
+        self._rights: Any = None
+        self._webhooks: list[webhooks.Webhook] | None = None
+
+    async def may_write(self, board: str) -> bool:
+        """Return whether the token permits changes of a board; raises Failure."""
+        self._rights = self._rights or await self.context.trello.token(fields="permissions")
+        return _writes(self._rights, board)
+
+    async def webhooks(self) -> list[webhooks.Webhook]:
+        """Return all webhooks of the token; raises Failure."""
+        if self._webhooks is None:
+            self._webhooks = await webhooks.list_webhooks(self.context)
+        return self._webhooks
 
 
 async def check_identity(context: BotContext) -> Check:
@@ -100,24 +122,25 @@ async def check_identity(context: BotContext) -> Check:
 
 
 async def check_board(
-    context: BotContext, board: BoardConfig, layout: BoardLayout | None = None
+    account: Account, board: BoardConfig, layout: BoardLayout | None = None
 ) -> list[Check]:
     """Check a board's configuration, after `check_identity`; raises Failure.
 
     Without its `layout` the board is read.
     """
+    context = account.context
     try:
         layout = layout or await board_setup.fetch_layout(context.trello, board.board_id)
     except NotFound as error:
         then = f"invite the bot to the board again, or: draftsman boards remove {board.board_id}"
         return [Check("fail", f"board {board.name}: {error}", then)]
     results = [
-        *await _rights(context, board),
+        *await _rights(account, board),
         *_mappings(context, board, layout),
         *_fields(board, layout),
         *await _digest_card(context, board),
         *[check async for check in _templates(context, board)],
-        *await _webhook(context, board),
+        *await _webhook(account, board),
         *await _polled(context, board),
     ]
     problems = [check for check in results if check.status != "ok"]
@@ -125,13 +148,14 @@ async def check_board(
     return problems or [Check("ok", text)]
 
 
-async def _account(context: BotContext) -> AsyncIterator[Check]:
+async def _account(account: Account, boards: Sequence[BoardConfig]) -> AsyncIterator[Check]:
+    context = account.context
     yield await check_identity(context)
-    if not await boards_of(context.rt).all():
+    if not boards:
         then = "draftsman boards add https://trello.com/b/…"
         yield Check("warn", "no board is watched, so no card creates a job", then)
     if context.settings.is_open:
-        names = ", ".join(board.name for board in await boards_of(context.rt).all()) or "none yet"
+        names = ", ".join(board.name for board in boards) or "none yet"
         rule = 'every member may start and cancel jobs ([trello] members = "may_submit")'
         text = f"boards that are open, where {rule}: {names}"
         yield Check("warn", text, "remove members to allow only people of the directory")
@@ -144,21 +168,21 @@ async def _account(context: BotContext) -> AsyncIterator[Check]:
         then = 'set [trello] callback_url, or members = "may_submit" (draftsman help --page trello)'
         yield Check("warn", text, then)
         return
-    boards = {board.board_id for board in await boards_of(context.rt).all()}
-    for hook in await webhooks.list_webhooks(context):
+    watched = {board.board_id for board in boards}
+    for hook in await account.webhooks():
         if (
-            hook.get("idModel") not in boards
+            hook.get("idModel") not in watched
             and hook.get("callbackURL") == context.settings.callback_url
         ):
             text = f"webhook {hook.get('id')} is for {hook.get('idModel')}, which is not watched"
             yield Check("warn", text, f"draftsman boards webhook remove {hook.get('id')}")
 
 
-async def _rights(context: BotContext, board: BoardConfig) -> list[Check]:
+async def _rights(account: Account, board: BoardConfig) -> list[Check]:
     """Check that the bot may comment on a board's cards, move them and swap their labels."""
     name = f"board {board.name}"
-    rights = await context.trello.token(fields="permissions")
-    if not _writes(rights, board.board_id):
+    context = account.context
+    if not await account.may_write(board.board_id):
         then = "create a token with the scopes read,write (draftsman help --page trello)"
         return [Check("fail", f"{name}: the token is read-only", then)]
     members = await context.trello.get(f"/boards/{board.board_id}/memberships")
@@ -252,11 +276,12 @@ async def _templates(context: BotContext, board: BoardConfig) -> AsyncIterator[C
             yield Check("fail", text, f"draftsman boards unbind {board.board_id} {rule.name!r}")
 
 
-async def _webhook(context: BotContext, board: BoardConfig) -> list[Check]:
+async def _webhook(account: Account, board: BoardConfig) -> list[Check]:
     """Compare the webhook in Trello with the configuration."""
+    context = account.context
     name = f"board {board.name}"
     repair = f"draftsman boards webhook repair {board.board_id}"
-    hook = await webhooks.find(context, board)
+    hook = webhooks.of_board(await account.webhooks(), context, board)
     callback = context.settings.callback_url
     if callback is None:
         if hook is None:

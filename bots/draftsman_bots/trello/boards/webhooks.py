@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from draftsman.errors import Failure
@@ -70,11 +71,7 @@ async def list_webhooks(context: BotContext) -> list[Webhook]:
 
 
 async def find(context: BotContext, board: BoardConfig) -> Webhook | None:
-    """Return the webhook of a board from Trello, or None. Raises Failure.
-
-    A webhook with this board and our callback URL is ours even if its creation was not recorded:
-    the reply may have been lost.
-    """
+    """Return the webhook of a board from Trello, or None. Raises Failure."""
     if board.webhook_id is not None:
         try:
             hook = await context.trello.get(f"/webhooks/{board.webhook_id}")
@@ -83,11 +80,19 @@ async def find(context: BotContext, board: BoardConfig) -> Webhook | None:
                 raise
         else:
             return hook if isinstance(hook, dict) else None
+    return of_board(await list_webhooks(context), context, board)
+
+
+def of_board(hooks: Sequence[Webhook], context: BotContext, board: BoardConfig) -> Webhook | None:
+    """Return the webhook of a board among those of the token, or None.
+
+    A webhook with this board and our callback URL is ours even if its creation was not recorded:
+    the reply may have been lost.
+    """
     expected = (board.board_id, context.settings.callback_url)
-    for hook in await list_webhooks(context):
-        if (hook.get("idModel"), hook.get("callbackURL")) == expected:
-            return hook
-    return None
+    return next((hook for hook in hooks if hook.get("id") == board.webhook_id), None) or next(
+        (hook for hook in hooks if (hook.get("idModel"), hook.get("callbackURL")) == expected), None
+    )
 
 
 async def remove(context: BotContext, board: BoardConfig) -> bool:

@@ -95,7 +95,7 @@ async def test(app: App, board: str) -> None:
             checks = [await doctor.check_identity(context)]
             _print_checks(app, checks)
             layout = await board_setup.fetch_layout(context.trello, config.board_id)
-            results = await doctor.check_board(context, config, layout)
+            results = await doctor.check_board(doctor.Account(context), config, layout)
             _print_checks(app, results)
             checks += results
             previews = await preview_labels(context, config)
@@ -355,7 +355,8 @@ async def _health(
             from draftsman_bots.trello import doctor
 
             identity = await doctor.check_identity(context)
-            health = {board.board_id: await doctor.check_board(context, board) for board in boards}
+            account = doctor.Account(context)
+            health = {board.board_id: await doctor.check_board(account, board) for board in boards}
             return health, None if identity.status == "ok" else f"{identity.text}: {identity.hint}"
     except (ConfigError, TrelloRefused, Failure) as error:
         return {}, str(error)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.webhook_receiver import WebhookReceiver
 from tests.core.forges.api_contract import forge_harness
 from tests.support.server import Server
-from tests.tui.cli.cli_runner import Cli
+from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
 from tests.tui.cli.trello_board import CliBoard
 
@@ -404,6 +406,23 @@ async def test_a_configured_trello_is_checked(
     done = await board.cli("doctor")
     assert (done.code, "no longer has the label 'draftsman'" in done.out) == (1, True)
     assert f"→ draftsman boards set {board.board}" in done.out
+
+
+async def test_what_boards_share_is_read_once_and_slow_checks_show_their_time(
+    board: CliBoard, trello: FakeTrello, terminal: Callable[..., Terminal]
+) -> None:
+    await board.added()
+    other = trello.board("Shop", [board.anna])
+    trello.label(other, "draftsman")
+    await board("add", trello.board_url(other))
+    trello.faults.next("GET", "/boards/{id}", Fault.SLOW(1.5), times=1)
+    seen = len(trello.calls)
+    shown = terminal("doctor")
+    await asyncio.to_thread(shown.end)
+    paths = Counter(call.path for call in trello.calls[seen:] if "/tokens/" in call.path)
+    assert len(paths) == 2
+    assert {*paths.values()} == {1}
+    assert re.search(r"\d+ results; the next check: 1(\.\d)? s", shown.plain)
 
 
 async def test_a_hanging_trello_is_reported(

@@ -12,21 +12,21 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.errors import DraftsmanError
 from draftsman.ids import job_name
-from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.demo.steps import Steps
+from draftsman_tui.cli.demo.unfinished import Cursor, UnfinishedJobs, clean_up, recorded
 from draftsman_tui.cli.processes.process_setup import child
 from draftsman_tui.common.sections import reader_at
 from draftsman_tui.terminal.browser import open_url
 from draftsman_tui.terminal.own_command import start_process, stop_process
 
 if TYPE_CHECKING:
-    from draftsman.events.event import Event
     from draftsman.runtime import Runtime
     from draftsman_tui.cli.app import App
 
@@ -99,7 +99,11 @@ async def _watching(app: App, chat: Chat) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await _run(app, chat.env, "boards", "remove", chat.board[0], "--yes")
+        await _remove_board(app, chat.env, chat.board[0])
+
+
+async def _remove_board(app: App, env: Mapping[str, str], board: str) -> None:
+    await _run(app, env, "boards", "remove", board, "--yes")
 
 
 async def _run(app: App, env: Mapping[str, str], *command: str) -> None:
@@ -120,11 +124,16 @@ async def demonstrate_chat(
     """Serve the page of a fake, and print the steps of the jobs, until a shutdown signal."""
     steps = Steps(app.out)
     async with app.runtime() as runtime:
+        folder = app.settings.data_dir
+        remove_board = partial(_remove_board, app, {})
+        if removed := await clean_up(runtime, await runtime.actor(), folder, remove_board):
+            steps.info("clean up", removed, "yellow")
         cursor = await runtime.read_model.end_cursor()
         name = await _repository(app, runtime, repo)
         steps.info("repo", name, "cyan")
         async with (
             open_chat(name) as chat,
+            _recorded(folder, cursor, chat),
             _watching(app, chat),
             _running(app, {**env, **chat.env}) as up,
         ):
@@ -137,32 +146,24 @@ async def demonstrate_chat(
             await _follow(runtime, cursor, steps, up)
 
 
-async def _follow(
-    runtime: Runtime, cursor: tuple[int, int, int], steps: Steps, up: RunningDraftsman
-) -> None:
+@asynccontextmanager
+async def _recorded(folder: Path, cursor: Cursor, chat: Chat) -> AsyncIterator[None]:
+    with recorded(folder, cursor, chat.board[0] if chat.board else ""):
+        yield
+
+
+async def _follow(runtime: Runtime, cursor: Cursor, steps: Steps, up: RunningDraftsman) -> None:
     """Print the steps of all jobs; cancel those that are not finished at the end."""
-    unfinished: set[int] = set()
-
-    def note(event: Event) -> None:
-        if event.to_status in TERMINAL:
-            unfinished.discard(event.job)
-        elif event.to_status is not None:
-            unfinished.add(event.job)
-
+    unfinished = UnfinishedJobs(cursor)
     events = runtime.read_model.follow(None, after=cursor)
     reader = reader_at(policy=runtime.policy)
     try:
         while True:
             event = await up.outlives(anext(events))
-            cursor = event.cursor
-            note(event)
+            unfinished.add(event)
             steps.show(event, reader, job_name(event.job))
     finally:
-        for event in await runtime.read_model.events(cursor):
-            note(event)
-        actor = await runtime.actor()
-        for number in unfinished:
-            await runtime.job_control.cancel(number, actor, "the demo ended", force=True)
+        await unfinished.cancel(runtime, await runtime.actor())
 
 
 async def _repository(app: App, runtime: Runtime, repo: Path | None) -> str:

@@ -6,8 +6,11 @@ Each check is a function that returns findings, and a failing check does not pre
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import sys
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
@@ -33,6 +36,7 @@ from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
 from draftsman_tui.cli.setup.doctor_checks import Finding
 from draftsman_tui.cli.setup.live import LiveOptions, check_live
+from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.output import check_lines, styled
 
 if TYPE_CHECKING:
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
 
 OLDEST: Final = 15
 """Minimum major version of PostgreSQL."""
+PROGRESS_INTERVAL: Final = 1.0
+"""Seconds between updates of the progress."""
 SKEW: Final = 2.0
 """Maximum clock difference in seconds without a warning."""
 MAX_SCHEDULES: Final = 500
@@ -109,10 +115,11 @@ async def doctor(
         async with app.runtime(read_only=True) as rt:
             _report_invariants(app, await rt.read_model.invariants())
         return
-    findings = []
+    findings: list[Finding] = []
     # closed even on a broken pipe, because the checks hold a connection
-    async with contextlib.aclosing(_checks(app)) as checks:
+    async with contextlib.aclosing(_checks(app)) as checks, _progress(findings) as clear:
         async for finding in checks:
+            clear()
             findings.append(finding)
             if not app.json:
                 name = finding.name
@@ -122,6 +129,34 @@ async def doctor(
         app.out.document({"ok": not failed, "checks": findings})
     if failed:
         raise DraftsmanError(counted(len(failed), "check") + " failed")
+
+
+@contextlib.asynccontextmanager
+async def _progress(findings: Sequence[Finding]) -> AsyncIterator[Callable[[], None]]:
+    """Show on a terminal how long the next check takes; yield what clears that line."""
+
+    def clear() -> None:
+        if on_screen:
+            stdio.write_stderr("\r\x1b[K")
+
+    async def show() -> None:
+        done, began = -1, 0.0
+        while True:
+            if len(findings) != done:
+                done, began = len(findings), time.monotonic()
+            await asyncio.sleep(PROGRESS_INTERVAL)
+            if len(findings) == done:
+                length = times.span(time.monotonic() - began)
+                stdio.write_stderr(f"\r{counted(done, 'result')}; the next check: {length}\x1b[K")
+
+    on_screen = stdio.is_terminal(sys.stderr)
+    showing = asyncio.create_task(show()) if on_screen else None
+    try:
+        yield clear
+    finally:
+        if showing is not None:
+            showing.cancel()
+            clear()
 
 
 async def _checks(app: App) -> AsyncGenerator[Finding, None]:
