@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -112,9 +112,7 @@ class JobFacts:
     @property
     def dismissal(self) -> Dismissal | None:
         """The dismissal of its failure."""
-        if self.dismissed_by is None or self.dismissed_at is None:
-            return None
-        return Dismissal(self.dismissed_by, self.dismissed_at, self.dismissal_reason)
+        return Dismissal.of(self.dismissed_by, self.dismissed_at, self.dismissal_reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +138,11 @@ class WaitReason:
     """The retry that stands for the job."""
 
     @property
+    def is_denied(self) -> bool:
+        """Whether it failed because a person denied its question, and was not retried."""
+        return self.reason == "denied"
+
+    @property
     def lacks_worker(self) -> bool:
         """Whether no live worker serves its queue, or none of them handles its type."""
         return self.reason in ("no_worker", "unknown_type")
@@ -148,6 +151,10 @@ class WaitReason:
     def shown_as_paused(self) -> bool:
         """Whether the job is shown as paused: a run that was not parked yet is running."""
         return self.paused and self.status not in LEASED
+
+    def next_step_in(self, show: Callable[[CommandHint], str]) -> str:
+        """Return the next step, with the commands as `show` words them."""
+        return "".join(span if isinstance(span, str) else show(span) for span in self.next_spans)
 
 
 NextStep = str | tuple[str | CommandHint, ...]
