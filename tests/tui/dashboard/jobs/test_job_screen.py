@@ -215,7 +215,7 @@ async def test_enter_opens_a_job_and_escape_returns_to_its_row(
             await seen.until(partial(_is_on, seen, row))
             await seen.press("escape")
         await seen.command("open D-99")
-        await seen.wait_for_toast("there is no job D-99; see: draftsman jobs")
+        await seen.wait_for_toast("there is no job D-99; see: press 1")
         await seen.job(f"D-{asked}/1")
         await seen.see(f"D-{asked} · questions")
         await seen.command("dead")
