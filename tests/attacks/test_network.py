@@ -16,7 +16,7 @@ from draftsman.outbound.egress_policy import IpAddress
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.settings.http import HttpSettings
-from draftsman_bots.process.http import TimedProtocol
+from draftsman_bots.process.http_protocols import TimedProtocol
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport.http_app import application
 from draftsman_testing.factories import Factory

@@ -1,4 +1,4 @@
-"""Every page begins with a short example, and it is one: it parses, compiles or loads.
+"""Every page begins with what it is for and a short example, which parses, compiles or loads.
 
 `test_command_lines.py` parses the command lines of all blocks.
 """
@@ -23,13 +23,14 @@ OTHERS: Final = {"mcp.md", "tutorial-agents.md", "tutorial-jobs.md"}
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
-def test_a_page_begins_with_an_example(page: Path) -> None:
+def test_a_page_begins_with_its_purpose_and_an_example(page: Path) -> None:
     tokens = _MARKDOWN.parse(page.read_text("utf-8"))
     kinds = [token.type for token in tokens]
     at = kinds.index("fence")
-    before = [token.content for token in tokens[:at] if token.type == "inline"]
+    assert kinds[:at].count("paragraph_open") == 1
     assert "table_open" not in kinds[:at]
-    assert len(" ".join(before).split()) < 80
+    purpose = tokens[kinds.index("paragraph_open") + 1].content
+    assert 5 < len(purpose.split()) <= 35
     example = tokens[at]
     assert len(example.content.splitlines()) <= 30
     match example.info:

@@ -275,8 +275,7 @@ async def act(
     actor = await conversation.actor()
     arguments = action.takes.parse(text)
     try:
-        call = Call(conversation.rt.seen_by(actor), actor, key)
-        result = await action.run(call, row, **arguments, **options)
+        result = await action.run(Call(conversation.rt, actor, key), row, **arguments, **options)
     except AnswerRefused as error:
         return refused(error.verdict, actor, conversation.wording)
     kind = KINDS.get(action.key, ReplyKind.CHANGED)
@@ -295,12 +294,13 @@ async def press(
     row: Any,
     text: str,
     key: str,
+    **options: Any,
 ) -> TextReply:
     """Take the action of a control, as `act` does; the refusal of an account is recorded."""
     try:
-        return await act(conversation, action, row, text, key)
+        return await act(conversation, action, row, text, key, **options)
     except NotPermitted as error:
-        await _record_refusal(conversation, action, row, text, key, error)
+        await _record_refusal(conversation, action, row, text, key, error, **options)
         raise
 
 
@@ -336,6 +336,7 @@ async def _record_refusal(
     text: str,
     key: str,
     error: NotPermitted,
+    **options: Any,
 ) -> None:
     """Record an answer, or the cancel, retry or dismissal of a job, that was refused."""
     rt = conversation.rt
@@ -345,8 +346,10 @@ async def _record_refusal(
     if KINDS.get(action.key) is not ReplyKind.ANSWERED:
         return
     decision = DECISIONS.get(action.key)
-    fields = {"text": text} if decision is None else {"decision": decision, "reason": text or None}
-    response = build_response(key, **fields)
+    if decision is None:
+        response = build_response(key, text=text, **options)
+    else:
+        response = build_response(key, decision=decision, reason=text or None)
     job, ordinal = row
     await rt.questions.refuse(job, ordinal, response, account, str(error))
 

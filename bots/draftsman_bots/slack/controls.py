@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.actions import jobs, questions, requests, rules, schedules
 from draftsman.actions.action import About, name_of
-from draftsman.errors import NotFound, UsageError
-from draftsman.questions.question import QuestionStatus
+from draftsman.errors import NotFound
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import Block, button
 from draftsman_bots.slack.ids import AnswerValue
@@ -102,10 +101,8 @@ def parse_ref(click: BlockAction) -> AnswerValue | int | str | None:
 
 
 async def row_and_text(ctx: BotContext, click: BlockAction, ref: Any) -> tuple[Any, str]:
-    """Return the row of a click's action, and its text; raises NotFound, UsageError."""
+    """Return the row of a click's action, and its text; raises NotFound."""
     match ref:
-        case AnswerValue() if CONTROLS[click.kind] is questions.answer:
-            return (ref.job, ref.question), await _choice(ctx, ref)
         case AnswerValue():
             return (ref.job, ref.question), click.value if click.kind == ids.DELEGATE else ""
         case _ if CONTROLS[click.kind].about is About.SCHEDULE:
@@ -120,14 +117,3 @@ async def _schedule(ctx: BotContext, number: int) -> str:
         if schedule.id == number:
             return schedule.name
     raise NotFound("schedule not found")
-
-
-async def _choice(ctx: BotContext, ref: AnswerValue) -> str:
-    """Return the value of a choice; raises NotFound, UsageError."""
-    question = await ctx.rt.questions.get(ref.job, ref.question)
-    values = question.values()
-    if ref.choice is not None and ref.choice <= len(values):
-        return values[ref.choice - 1]
-    if question.status is QuestionStatus.OPEN:  # its buttons stay
-        raise UsageError(f"{question.name} has no such choice; use its buttons")
-    raise NotFound(f"{question.name} has no such choice")

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from draftsman.channels.plugin import ChannelFacts, ChannelPlugin, TargetSyntax
+from draftsman.channels.plugin import ChannelFacts, ChannelPlugin, ChannelQuestions, TargetSyntax
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings
@@ -48,6 +48,12 @@ SLACK = ChannelPlugin(
     live_checks="draftsman_bots.slack.live_checks:LIVE_CHECKS",
     settings="draftsman_bots.slack.settings:SlackSettings",
     account="draftsman_bots.slack.settings:SlackAccount",
+    questions=ChannelQuestions(
+        comment="The Slack app, by Socket Mode: no public address is needed.",
+        secrets={"bot_token": "SLACK_BOT_TOKEN", "app_token": "SLACK_APP_TOKEN"},
+        account="Slack member ID (profile, ⋮, Copy member ID)",
+        account_form="[UW][A-Z0-9]{1,30}",
+    ),
     target=TargetSyntax(form="slack:CHANNEL", parse=_parse, page=page_url),
     takes_files=True,
     bot="draftsman_bots.slack.service:create",

@@ -6,7 +6,13 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from draftsman.channels.plugin import ChannelCommand, ChannelFacts, ChannelPlugin, TargetSyntax
+from draftsman.channels.plugin import (
+    ChannelCommand,
+    ChannelFacts,
+    ChannelPlugin,
+    ChannelQuestions,
+    TargetSyntax,
+)
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings
@@ -43,6 +49,12 @@ TRELLO = ChannelPlugin(
     live_checks="draftsman_bots.trello.live_checks:LIVE_CHECKS",
     settings="draftsman_bots.trello.settings:TrelloSettings",
     account="draftsman_bots.trello.settings:TrelloAccount",
+    questions=ChannelQuestions(
+        comment="The account of the bot in Trello. A board is added with: draftsman boards add URL",
+        secrets={"key": "TRELLO_KEY", "token": "TRELLO_TOKEN"},
+        account="Trello member id (draftsman link also stores it)",
+        account_form=_ID.pattern,
+    ),
     target=TargetSyntax(form="trello:CARD", parse=_parse, page=_page),
     takes_files=True,
     bot="draftsman_bots.trello.service:create",

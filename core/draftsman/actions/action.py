@@ -245,6 +245,10 @@ class Action(Generic[Row, P, R]):
         """Its name among all actions: `job.cancel`."""
         return f"{self.about}.{self.name}"
 
+    def problem(self, row: Any) -> str:
+        """Return why it does not fit a row, which has a `status`; "" if it fits."""
+        return "" if self.fits is None else self.fits.problem(row)
+
     @property
     def is_confirmed(self) -> bool:
         """Whether also who names it in full confirms it; others confirm only what a key does."""
@@ -273,7 +277,10 @@ class Action(Generic[Row, P, R]):
         )
 
     def asks(self, names: Sequence[str], *, of: int = 0) -> str:
-        """Return the question before it; `of` is the number of rows among which these fit."""
+        """Return the question before it; `of` is the number of rows among which these fit.
+
+        An action that asks none for a single row asks whether it acts on several.
+        """
         question = self.question or f"{self.name.capitalize()} {{}}?"
         if len(names) <= 1 and of <= len(names):
             return question.format("".join(names))

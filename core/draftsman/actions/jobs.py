@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -27,7 +27,7 @@ from draftsman.deliveries.documents.document import KEPT, LABELS
 from draftsman.deliveries.documents.document import Action as Control
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.formats.amounts import counted
-from draftsman.ids import JobRef, job_name, parse_job
+from draftsman.ids import JobRef, job_name, parse_job, unknown_job
 from draftsman.jobs.fits import (
     CANCELABLE,
     DISMISSABLE,
@@ -36,6 +36,7 @@ from draftsman.jobs.fits import (
     PAUSABLE,
     PRIORITIZED,
     RETRYABLE,
+    UNDISMISSABLE,
 )
 from draftsman.jobs.job import WAITING, Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
@@ -46,7 +47,6 @@ from draftsman.workflows.groups import group_ended
 if TYPE_CHECKING:
     from draftsman.jobs.control.job_message import SentMessage
     from draftsman.jobs.control.service.control import CancelResult, DismissResult, PauseResult
-    from draftsman.jobs.job import Job
     from draftsman.jobs.job_summary import FinishedJob, JobSummary
     from draftsman.jobs.requests.invocation import FileRef
     from draftsman.jobs.requests.service.submissions import SubmittedJob
@@ -285,7 +285,7 @@ async def dismiss(call: Call, job: int, reason: str = "") -> ActionResult[Dismis
     About.JOB,
     label="Take dismissal back",
     right=Verb.DISMISS,
-    fits=DISMISSABLE,
+    fits=UNDISMISSABLE,
     consequence="They count again as failures that need a person, unless they were retried.",
     progress="Taking back",
     undo="dismiss",
@@ -294,7 +294,7 @@ async def dismiss(call: Call, job: int, reason: str = "") -> ActionResult[Dismis
 async def undismiss(call: Call, job: int) -> ActionResult[DismissResult]:
     """Take the dismissal of a failure back."""
     result = await call.rt.job_control.undismiss(job, call.actor, event=call.event)
-    return ActionResult("is no longer dismissed", result)
+    return ActionResult("undismissed", result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,21 +409,30 @@ class Selection:
 
 async def select(rt: Runtime, action: Action[int, ..., Any], numbers: Sequence[int]) -> Selection:
     """Return the jobs that an action fits; raises Refused if it fits none."""
-    statuses = {number: (await rt.read_model.version(number)).status for number in numbers}
-    fits = action.fits.statuses if action.fits is not None else frozenset(Status)
-    fitting = {number: status for number, status in statuses.items() if status in fits}
-    others = [number for number in statuses if number not in fitting]
-    if not fitting and action.fits is not None:
-        name = job_names(others)
-        raise action.fits.refusal(f"each of {name}" if others[1:] else name, statuses[others[0]])
-    title = ""
-    if len(fitting) == 1:
-        job = await rt.read_model.job(next(iter(fitting)))
-        title = title_of(job)
-    return Selection(action, fitting, others, title)
+    jobs = await rt.read_model.jobs(numbers=numbers, limit=len(numbers))
+    by_number = {job.number: job for job in jobs}
+    if missing := [number for number in numbers if number not in by_number]:
+        raise unknown_job(missing[0])
+    problems = {number: action.problem(by_number[number]) for number in numbers}
+    others = [number for number, problem in problems.items() if problem]
+    fitting = [by_number[number] for number, problem in problems.items() if not problem]
+    if not fitting:
+        raise _none_fits(problems)
+    return replace(Selection.of(action, fitting), others=others)
 
 
-def title_of(job: Job | JobSummary | FinishedJob) -> str:
+def _none_fits(problems: Mapping[int, str]) -> Refused:
+    """Return the error for jobs of which an action fits none."""
+    names = job_names([*problems])
+    first, problem = next(iter(problems.items()))
+    if len(problems) == 1:
+        return Refused(problem, subject=names)
+    if len(set(problems.values())) == 1:
+        return Refused(problem, subject=f"each of {names}")
+    return Refused(problem, subject=f"none of {names} fits: {job_name(first)}")
+
+
+def title_of(job: JobSummary | FinishedJob) -> str:
     """Return the title of a job, or its type."""
     return first_line(job.title, MAX_TITLE)
 

@@ -44,7 +44,9 @@ def parse_account(text: str) -> Account:
             f"{text[:60]!r}: use CHANNEL:ID",
             hint=CommandHint("people list", lead="for the accounts"),
         )
-    return channel, id.casefold() if channel == "forge" else id
+    from draftsman.settings.channel_tables import account_id
+
+    return channel, account_id(channel, id)
 
 
 @action(

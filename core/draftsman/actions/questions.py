@@ -79,10 +79,18 @@ class AnswerTooLate(AnswerRefused):
     surfaces=EVERYWHERE,
 )
 async def answer(
-    call: Call, question: QuestionRow, text: str, *, only: bool = False
+    call: Call,
+    question: QuestionRow,
+    text: str = "",
+    *,
+    choice: int | None = None,
+    only: bool = False,
 ) -> ActionResult[Verdict | PendingDecision]:
-    """Answer a question."""
-    return await respond(call, question, text=text, only=only)
+    """Answer a question.
+
+    A control has the number of its choice instead of a text.
+    """
+    return await respond(call, question, text=text, choice=choice, only=only)
 
 
 @action(
@@ -166,6 +174,7 @@ async def respond(
     question: QuestionRow,
     *,
     text: str | None = None,
+    choice: int | None = None,
     decision: Decision | None = None,
     reason: str | None = None,
     comments: Sequence[ReviewComment] = (),
@@ -179,6 +188,7 @@ async def respond(
         call.event or f"{call.actor.channel}:{uuid4()}",
         question_name(*question),
         text=text,
+        choice=choice,
         decision=decision,
         reason=reason,
         comments=[comment.as_json() for comment in comments],
@@ -212,7 +222,7 @@ async def answered(rt: Runtime, verdict: Verdict) -> ActionResult[Verdict]:
     detail: list[str] = [" (your own request)"] if resolution.get("self_approved") else []
     if verdict.duplicate:
         return ActionResult(says, verdict, tuple(detail), subject=verdict.name)
-    pause = await pause_of(rt, verdict.job)
+    pause = await pause_of(rt, verdict.job) if verdict.paused else ""
     detail.append(
         f"; stored, but {pause}" if pause else f"; job {humanize(str(verdict.job_status or ''))}"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -55,6 +55,20 @@ class ChannelFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelQuestions:
+    """What `draftsman init` asks about a channel, and writes into its table."""
+
+    comment: str
+    """The comment on the table."""
+    secrets: Mapping[str, str]
+    """The keys of the table that are secrets, and the usual names of their variables."""
+    account: str
+    """What people call their id, and where they find it: `fax number (on the label)`."""
+    account_form: str
+    """Regular expression of the whole id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelCommand:
     """A command of the command line, which a channel adds: `draftsman NAME`."""
 
@@ -88,6 +102,8 @@ class ChannelPlugin:
     """A `Section` whose single field, of the name of the channel, is the account of a person in
     `[people.NAME]`: text, or `Several` where a person may have several, the first of which gets
     the messages. None: it has no accounts."""
+    questions: ChannelQuestions | None = None
+    """What `draftsman init` asks. None: nothing, and people edit the configuration."""
     target: TargetSyntax | None = None
     """How its targets are written. None: messages have no targets there."""
     takes_files: bool = False

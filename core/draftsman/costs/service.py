@@ -157,6 +157,7 @@ class BudgetSweep:
                 name="budgets",
                 description="writes the configured budgets, and ends reservations of ended runs",
                 run=self.sweep,
+                applies_settings=True,
             )
         ]
 

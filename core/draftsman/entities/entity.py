@@ -61,7 +61,7 @@ class Column(Generic[T]):
     largest_first: bool = False
     """Whether the largest values are first until the order is reversed."""
     optional: bool = False
-    """Whether it is hidden while none of the visible rows has a text for it."""
+    """Whether it is hidden while none of the rows has a text for it."""
     below: str = ""
     """Head of the column below which it is shown where rows have two lines."""
     only: Surface | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells, shared_columns
-from draftsman.entities.entity import START_WORKER, Column, Entity, Listing
+from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.text import first_line
 
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 JOB_TYPES: Final[Entity[PublishedType]] = Entity(
-    empty="no worker has described a job type",
-    hint=START_WORKER,
+    empty="no job types yet: a worker publishes those of its code when it starts",
+    hint="to start one with your code: draftsman up --app MODULE",
     json_class="draftsman.job_types.published.description:PublishedType",
     listing=Listing(
         "types",

@@ -18,7 +18,7 @@ def _per_hour(row: Throughput) -> str:
     return f"{row.per_hour:,.0f}" if row.per_hour >= 9.95 else f"{row.per_hour:.1f}"
 
 
-def _time_column(head: str, help: str, seconds: str) -> Column[Throughput]:
+def _time_column(head: str, help: str, seconds: str, from_width: int = 0) -> Column[Throughput]:
     """Return the column of a duration, the field `seconds`."""
 
     def cell(row: Throughput) -> Cell:
@@ -31,6 +31,7 @@ def _time_column(head: str, help: str, seconds: str) -> Column[Throughput]:
         help=help,
         cell=lambda row, _: cell(row),
         right=True,
+        from_width=from_width,
         order=lambda row: getattr(row, seconds),
         largest_first=True,
     )
@@ -89,20 +90,20 @@ THROUGHPUT: Final[Entity[Throughput]] = Entity(
             help="Jobs that ended in an hour.",
             cell=lambda row, _: Cell(_per_hour(row)),
             right=True,
-            from_width=100,
+            from_width=110,
             order=lambda row: row.per_hour,
             largest_first=True,
         ),
         _time_column("WAITED", "Median time in the queue before the last run.", "wait_p50"),
-        _time_column("WAITED95", "95th percentile of WAITED.", "wait_p95"),
+        _time_column("WAITED95", "95th percentile of WAITED.", "wait_p95", 92),
         _time_column("RAN", "Median time of all runs of a job.", "run_p50"),
-        _time_column("RAN95", "95th percentile of RAN.", "run_p95"),
+        _time_column("RAN95", "95th percentile of RAN.", "run_p95", 92),
         Column(
             "TREND",
             24,
             help="Jobs that ended in each 24th of the period, newest last.",
             cell=lambda row, _: Cell(sparkline(row.bars)),
-            from_width=120,
+            from_width=136,
         ),
     ),
 )

@@ -13,6 +13,7 @@ from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import OPTIONAL
 from draftsman.ids import account_name, job_name
 from draftsman.jobs.job import FAILURES, LEASED, RequestSummary, Status
+from draftsman.jobs.retries import ErrorClass
 from draftsman.text import STORED_SENTENCE
 
 
@@ -41,6 +42,11 @@ class Dismissal:
 
     def __str__(self) -> str:
         return dismissal_text(self.dismissed_by, self.reason)
+
+    @classmethod
+    def of(cls, by: str | None, at: datetime | None, reason: str | None) -> Dismissal | None:
+        """Return the dismissal of a row, None if it has none."""
+        return None if by is None or at is None else cls(by, at, reason)
 
 
 def dismissal_text(by: str, reason: str | None) -> str:
@@ -106,13 +112,21 @@ class JobSummary:
     """Its cost, changes and progress, if they were read."""
 
     @property
+    def dismissal(self) -> Dismissal | None:
+        """The dismissal of its failure."""
+        return Dismissal.of(self.dismissed_by, self.dismissed_at, self.dismissal_reason)
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether it failed because a person denied its question."""
+        return self.error_class == ErrorClass.DENIED
+
+    @property
     def closed_text(self) -> str:
         """What a person did about its failure: `retried as D-9`, or `dismissed by anna`."""
         if self.retried_as is not None:
             return f"retried as {job_name(self.retried_as)}"
-        if self.dismissed_by is not None:
-            return f"dismissed {dismissal_text(self.dismissed_by, self.dismissal_reason)}"
-        return ""
+        return "" if self.dismissal is None else f"dismissed {self.dismissal}"
 
     @property
     def shown_as_paused(self) -> bool:

@@ -88,6 +88,8 @@ class Verdict:
     duplicate: bool = False
     resolution: dict[str, Any] | None = None
     job_status: str | None = None
+    paused: bool = False
+    """Whether the job is paused, and goes on after its pause."""
     votes: int = 0
     quorum: int = 1
     recorded: bool = False
@@ -107,10 +109,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class LockedQuestion:
-    """A question under its job's lock; `due` says whether it has expired."""
+    """A question under its job's lock.
+
+    `due` says whether it has expired, and `paused` whether its job is paused.
+    """
 
     question: Question
     due: bool
+    paused: bool
     job_status: Status
     invoker: str
 
@@ -141,6 +147,7 @@ class LockedQuestion:
             resolution=question.resolution,
             answer_text=question.answer_text(),
             job_status=self.job_status,
+            paused=self.paused,
             quorum=question.quorum,
             closed_at=question.closed_at if is_late else None,
         )
@@ -169,11 +176,14 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
     """Parse the response to an `input` question.
 
     A choice is matched by value, label or number, in this order, as `matching_key` compares them;
-    if none matches, without `.`, `)` and `!` at the end, then without quotes, too. A button sends
-    the value. Raises UsageError with what is allowed if none matches, and for free text of another
-    kind than asked. A number that no choice has is refused with NoSuchChoice also where free text
-    is allowed, unless it is in quotes: it is rather a mistyped choice than a text.
+    if none matches, without `.`, `)` and `!` at the end, then without quotes, too. A control sends
+    the value, or the number as `choice`. Raises UsageError with what is allowed if none matches,
+    and for free text of another kind than asked. A number that no choice has is refused with
+    NoSuchChoice also where free text is allowed, unless it is in quotes: it is rather a mistyped
+    choice than a text.
     """
+    if response.choice is not None:
+        return ParsedAnswer(_value_of(question, response.choice), None)
     text = (response.text or "").strip()
     if not text:
         raise UsageError(f"{question.name}: the answer is empty; {_allowed(question)}")
@@ -194,6 +204,14 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
             parse_amount(text)
         return ParsedAnswer(None, _free_answer(question, text))
     raise UsageError(f"{question.name}: {text[:60]!r} is not a choice; {_allowed(question)}")
+
+
+def _value_of(question: Question, number: int) -> str:
+    """Return the value of a choice by its number, from 1; raises UsageError."""
+    values = question.values()
+    if number > len(values):
+        raise UsageError(f"{question.name} has no such choice; use its buttons")
+    return values[number - 1]
 
 
 def _numbers_choices(question: Question) -> bool:
@@ -252,7 +270,8 @@ def _chosen(question: Question, text: str) -> str | None:
 def interpret(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:
     """Return the stored payload of a response, and the resolution of an input question.
 
-    Raises UsageError for an open question whose choices and amounts do not have the answer.
+    Raises UsageError for an open question whose choices and amounts do not have the answer, and for
+    any without the number of a choice.
     """
     if response.decision is not None:
         payload: dict[str, Any] = {"decision": str(response.decision)}
@@ -264,7 +283,7 @@ def interpret(question: Question, response: Response) -> tuple[dict[str, Any], R
     try:
         read = parse_answer(question, response)
     except UsageError:
-        if question.status is QuestionStatus.OPEN:
+        if question.status is QuestionStatus.OPEN or response.choice is not None:
             raise
         return {"text": clean(response.text or "")}, None
     payload = {"value": read.value} if read.value is not None else {"text": clean(read.text)}

@@ -26,6 +26,8 @@ class Response(BaseModel):
     source_event_id: str = Field(min_length=1, max_length=300)
     """The channel's id of the click, message or call, for deduplication."""
     text: str | None = Field(None, max_length=20_000)
+    choice: int | None = Field(None, ge=1)
+    """The number of a choice, of a control that names no value."""
     decision: Decision | None = None
     reason: str | None = Field(None, max_length=MAX_TEXT)
     """Why; of a request for changes, what to change."""

@@ -11,7 +11,7 @@ from functools import cache
 from types import GenericAlias
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from draftsman import plugins
 from draftsman.channels import registry
@@ -98,6 +98,22 @@ def parts_of(
         if [*account.model_fields] != [name] or name in PersonSettings.model_fields:
             raise ConfigError(f"{plugin} cannot be used: an account is a single field, {name}")
     return section, account
+
+
+def account_id(name: str, text: str) -> str:
+    """Return the id of an account of a channel as it is stored, such as in lower case.
+
+    A text that is no account there, or of no channel here, is returned as it is.
+    """
+    channel = registry.find(name)
+    if channel is None or channel.account is None:
+        return text
+    section = plugins.load_part(plugins.find(plugins.CHANNELS, name), channel.account)
+    try:
+        account: str | tuple[str] = getattr(section.model_validate({name: text}), name)
+    except ValidationError:
+        return text
+    return account if isinstance(account, str) else account[0]
 
 
 def problems(base: type[BaseModel]) -> Iterator[tuple[plugins.Plugin, str]]:

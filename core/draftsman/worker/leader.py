@@ -10,6 +10,7 @@ import contextlib
 import logging
 import math
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -44,10 +45,15 @@ class SteadyScheduler(AsyncIOScheduler):  # type: ignore[misc]
         self._intervals: dict[str, timedelta] = {}
         self._offset = _offset()
 
-    def repeat(self, work: Any, id: str, seconds: float, *args: Any, at_once: bool = False) -> None:
-        """Call `work` with these arguments every `seconds`; several late calls are one."""
+    def repeat(
+        self, work: Any, id: str, seconds: float, *args: Any, first: float | None = None
+    ) -> None:
+        """Call `work` with these arguments every `seconds`; several late calls are one.
+
+        The first call is after `first` seconds, or after an interval.
+        """
         self._intervals[id] = timedelta(seconds=seconds)
-        first = {"next_run_time": datetime.now(UTC)} if at_once else {}
+        after = seconds if first is None else first
         self.add_job(
             work,
             "interval",
@@ -57,7 +63,7 @@ class SteadyScheduler(AsyncIOScheduler):  # type: ignore[misc]
             coalesce=True,
             misfire_grace_time=None,
             id=id,
-            **first,
+            next_run_time=datetime.now(UTC) + timedelta(seconds=after),
         )
 
     def wakeup(self) -> None:
@@ -88,6 +94,19 @@ LEASE_SAFETY: Final = 0.8
 """Fraction of the lease after which a leader that cannot renew it resigns."""
 logging.getLogger("apscheduler").setLevel(logging.ERROR)
 _log = logging.getLogger(__name__)
+
+
+def first_runs(sweeps: Sequence[Sweep], interval: float) -> dict[str, float]:
+    """Return after how many seconds a new leader first runs a sweep, by name, unless at its start.
+
+    They are spread over the interval of the configuration, or a shorter one of their own: all at
+    once would delay the jobs of the worker. What is due runs before that.
+    """
+    spread = [sweep for sweep in sweeps if not sweep.runs_at_start]
+    return {
+        sweep.name: min(interval, sweep.interval(interval)) * place / len(spread)
+        for place, sweep in enumerate(spread, 1)
+    }
 
 
 class Leader:
@@ -121,13 +140,19 @@ class Leader:
     async def _lead(self, term: LeaderTerm) -> None:
         _log.info("became leader, term %s", term.term, extra=keys(event=LogEvent.LEADER_STARTED))
         scheduler = SteadyScheduler()
+        interval = self._settings.interval
+        first = first_runs(self._sweeps.all, interval)
         for sweep in self._sweeps.all:
-            seconds = sweep.interval(self._settings.interval)
             scheduler.repeat(
-                self._run_scheduled, sweep.name, seconds, sweep, term, at_once=sweep.runs_apart
+                self._run_scheduled,
+                sweep.name,
+                sweep.interval(interval),
+                sweep,
+                term,
+                first=first.get(sweep.name),
             )
         scheduler.start()
-        loops = (self._keep_lease(term), self._sweep_when_due(term), self._sweep_once(term))
+        loops = (self._keep_lease(term), self._sweep_when_due(term), self._sweep_at_start(term))
         tasks = {asyncio.create_task(loop) for loop in loops}
         try:
             finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -158,10 +183,10 @@ class Leader:
                 if loop.time() - renewed_at > self._settings.lease * LEASE_SAFETY:
                     return
 
-    async def _sweep_once(self, term: LeaderTerm) -> None:
-        """Run each sweep once, in order; the scheduler continues until cancellation."""
+    async def _sweep_at_start(self, term: LeaderTerm) -> None:
+        """Run the sweeps that no interval may delay, in order; the scheduler does the rest."""
         for sweep in self._sweeps.all:
-            if not sweep.runs_apart:
+            if sweep.runs_at_start:
                 await self._sweep(sweep, term)
         await self.stop.wait(math.inf)
 

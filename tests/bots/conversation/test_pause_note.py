@@ -14,14 +14,13 @@ from tests.support.cases import cases
 ANSWERED = {"accepted": True, "resolved": True, "answer_text": "red", "job_status": "resumed"}
 
 
-def runtime(paused: bool) -> Any:
-    """Return services with a single job."""
+async def why(job: int) -> Any:
+    """Return the reason of a single job, which is paused."""
+    assert job == 7
+    return SimpleNamespace(paused=True, text="paused by anna:\n<noon>")
 
-    async def why(job: int) -> Any:
-        assert job == 7
-        return SimpleNamespace(paused=paused, text="paused by anna:\n<noon>")
 
-    return SimpleNamespace(read_model=SimpleNamespace(why=why))
+RUNTIME: Any = SimpleNamespace(read_model=SimpleNamespace(why=why))
 
 
 @cases(
@@ -42,6 +41,6 @@ def runtime(paused: bool) -> Any:
 async def test_an_accepted_answer_of_a_paused_job_names_the_pause(
     fields: dict[str, Any], paused: bool, reply: str
 ) -> None:
-    result = await answered(runtime(paused), Verdict(7, 1, **fields))
+    result = await answered(RUNTIME, Verdict(7, 1, paused=paused, **fields))
     wording = Wording(Surface.SLACK, "/draftsman ")
     assert "".join(map(str, said(result, wording))) == reply

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from draftsman.errors import ConfigError
-from draftsman_bots.process.http import TimedProtocol, bind, health_application, serve
+from draftsman_bots.process import http
+from draftsman_bots.process.http import bind, health_application, serve
+from draftsman_bots.process.http_protocols import PROTOCOLS, TimedProtocol
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport.http_app import application
 from draftsman_bots.trello.settings import TrelloSettings
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+GET = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 HALF = b"POST /slack/events HTTP/1.1\r\nHost: a\r\nX-"
+
+
+@pytest.fixture(params=PROTOCOLS, ids=lambda protocol: protocol.__name__)
+def _parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve with each parser that is installed."""
+    monkeypatch.setattr(http, "PROTOCOLS", [request.param])
+
+
+each_parser = pytest.mark.usefixtures("_parser")
 
 
 @asynccontextmanager
@@ -57,10 +73,21 @@ async def asked(port: int, path: str) -> int:
         return reply.status
 
 
+def test_parser_in_c_is_used_where_it_is_installed() -> None:
+    assert [protocol.__name__ for protocol in PROTOCOLS] == [
+        "H11TimedProtocol",
+        "HttptoolsTimedProtocol",
+    ]
+
+
+@each_parser
 @pytest.mark.parametrize(
     "data",
     [
         b"",
+        b"\r\n",
+        GET + HALF,
+        b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: a",
         HALF,
         b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
         b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -71,32 +98,106 @@ async def test_incomplete_request_times_out(data: bytes, monkeypatch: pytest.Mon
     async with served(application(None, "", BotHealth())) as port:
         reader, writer = await opened(port, data)
         async with asyncio.timeout(10):
-            try:
-                while await reader.read(1000):
-                    pass
-            except ConnectionError:
-                pass
+            await _all_of(reader)
         writer.close()
         assert await asked(port, "/healthz") == 200
 
 
-async def test_long_request_head_is_refused() -> None:
+@each_parser
+@pytest.mark.parametrize("first", [b"", GET])
+async def test_long_request_head_is_refused(first: bytes) -> None:
     async with served(application(None, "", BotHealth())) as port:
-        reader, writer = await opened(port, HALF + b"a" * 40_000)
+        reader, writer = await opened(port, first)
+        if first:
+            await reader.readuntil(b"alive\n")
+        await _trickle(writer, HALF, b"a" * 40_000)
         async with asyncio.timeout(10):
             assert (await reader.readline()).startswith(b"HTTP/1.1 400")
         writer.close()
 
 
-async def test_kept_connection_accepts_another_request() -> None:
-    request = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+@each_parser
+async def test_endless_trailer_is_refused() -> None:
+    head = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with served(_reader_of_bodies([])) as port:
+        reader, writer = await opened(port, b"")
+        await _trickle(writer, head, b"0\r\nA: ", b"a" * 40_000)
+        async with asyncio.timeout(10):
+            assert b"HTTP/1.1 400" in await _all_of(reader)
+        writer.close()
+
+
+@each_parser
+async def test_body_of_small_chunks_is_read() -> None:
+    """Its framing is larger than a head may be."""
+    head = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    sizes: list[int] = []
+    async with served(_reader_of_bodies(sizes)) as port:
+        reader, writer = await opened(port, b"")
+        await _trickle(writer, head, *[b"1\r\na\r\n" * 10_000] * 2, b"0\r\n\r\n")
+        async with asyncio.timeout(10):
+            assert b"200 OK" in await reader.readline()
+        writer.close()
+    assert sizes == [20_000]
+
+
+@each_parser
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01\x02\x00\x01",
+        b"GET /healthz HTTP/1.1\r\nHost : a\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n",
+        b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+    ],
+)
+async def test_invalid_request_ends_its_connection(data: bytes) -> None:
     async with served(application(None, "", BotHealth())) as port:
-        reader, writer = await opened(port, request)
+        reader, writer = await opened(port, data)
+        async with asyncio.timeout(5):
+            reply = await _all_of(reader)
+        assert b" 200 " not in reply
+        writer.close()
+        assert await asked(port, "/healthz") == 200
+
+
+def _reader_of_bodies(sizes: list[int]) -> Starlette:
+    """Return an application that reads each body, and notes its size."""
+
+    async def read(request: Request) -> Response:
+        sizes.append(len(await request.body()))
+        return Response()
+
+    return Starlette(routes=[Route("/x", read, methods=["POST"])])
+
+
+async def _trickle(writer: asyncio.StreamWriter, *parts: bytes) -> None:
+    """Send the parts of a request, each by itself."""
+    for part in parts:
+        writer.write(part)
+        await writer.drain()
+        await asyncio.sleep(0)
+
+
+async def _all_of(reader: asyncio.StreamReader) -> bytes:
+    """Return what the server sends until it closes the connection."""
+    received = bytearray()
+    with contextlib.suppress(ConnectionError):
+        while part := await reader.read(1000):
+            received += part
+    return bytes(received)
+
+
+@each_parser
+async def test_kept_connection_accepts_another_request() -> None:
+    async with served(application(None, "", BotHealth())) as port:
+        reader, writer = await opened(port, GET)
         for _ in range(2):
             async with asyncio.timeout(10):
                 assert b"200 OK" in await reader.readline()
                 await reader.readuntil(b"alive\n")
-            writer.write(request)
+            writer.write(GET)
         writer.close()
 
 

@@ -18,6 +18,7 @@ from draftsman.questions.answer import (
     as_text,
     check_kind,
     fails_job,
+    interpret,
     parse_answer,
     tally,
 )
@@ -91,6 +92,21 @@ def test_the_value_of_a_choice_selects_that_choice(values: list[str], data: st.D
     value = data.draw(st.sampled_from(values))
     parsed = parse_answer(_question(values), _response(value))
     assert (parsed.value, parsed.text) == (value, None)
+
+
+@given(VALUES, st.data())
+def test_a_control_chooses_by_number_whatever_the_values_are(
+    values: list[str], data: st.DataObject
+) -> None:
+    number = data.draw(st.integers(1, len(values) + 1))
+    response = Response(source_event_id="e", text="", choice=number)
+    if number <= len(values):
+        assert parse_answer(_question(values), response).value == values[number - 1]
+        return
+    closed = replace(_question(values), status=QuestionStatus.ANSWERED)
+    for question in (_question(values), closed):
+        with pytest.raises(UsageError, match="D-7/2 has no such choice; use its buttons"):
+            interpret(question, response)
 
 
 @given(VALUES, st.text(max_size=30))

@@ -14,6 +14,7 @@ from draftsman.people.configuration import configured_policy
 from draftsman.settings import Settings, channel_tables, load
 from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.web.settings import WebSettings
+from tests.support.cases import cases
 from tests.support.distributions import Distribution, channel_source, installed
 
 Write = Callable[[str], Path]
@@ -179,3 +180,20 @@ def test_channels_are_found_only_if_a_table_or_an_account_is_of_one(write: Write
     assert type(load(write("[worker]\nslots = 4\n[people.anna]\nlogin = 'a'\n"))) is Settings
     assert WebSettings.of(load(write(""))).listen == "127.0.0.1:8421"
     assert WebSettings.of(load(write("[web]\nlisten = '127.0.0.1:1'\n"))).listen == "127.0.0.1:1"
+
+
+@cases(
+    "channel, text, account",
+    [
+        ("forge", "github:Anna", "github:anna"),
+        ("mail", "Anna@Example.org", "anna@example.org"),
+        ("mail", "no address", "no address"),
+        ("slack", "U012ABCDEF", "U012ABCDEF"),
+        ("web", "Anna", "Anna"),
+        ("not_here", "Anna", "Anna"),
+    ],
+)
+def test_a_typed_account_is_read_as_its_channel_stores_it(
+    channel: str, text: str, account: str
+) -> None:
+    assert channel_tables.account_id(channel, text) == account

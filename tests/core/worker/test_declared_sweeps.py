@@ -14,7 +14,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import Sweep, in_due_order
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.worker.leader import Leader
+from draftsman.worker.leader import Leader, first_runs
 from draftsman.worker.service.sweeps import Sweeps
 from draftsman_testing.waits import background
 from tests.core.worker.workers import before_deadline
@@ -49,15 +49,17 @@ def test_the_sweeps_have_an_order(rt: Runtime) -> None:
     assert [sweep.name for sweep in in_due_order(rt.sweeps.all) if sweep.name in due] == due
 
 
-async def test_a_new_leader_runs_every_sweep(rt: Runtime) -> None:
+async def test_a_new_leader_runs_every_sweep_none_before_its_time(rt: Runtime) -> None:
     names = rt.sweeps.names
-    begun = list[str]()
+    begun = dict[str, float]()
     all_begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    settings = rt.settings.sweeps.model_copy(update={"interval": 1})
 
     def recording(name: str) -> Callable[[LeaderTerm], Awaitable[int]]:
         async def run(term: LeaderTerm) -> int:
-            begun.append(name)
-            if {*begun} == {*names}:
+            begun.setdefault(name, loop.time())
+            if begun.keys() == {*names}:
                 all_begun.set()
             return 0
 
@@ -70,12 +72,16 @@ async def test_a_new_leader_runs_every_sweep(rt: Runtime) -> None:
         dead_workers=rt.dead_workers,
         lease=rt.settings.sweeps.lease,
     )
-    leader = Leader(sweeps, rt.settings.sweeps, uuid4())
+    leader = Leader(sweeps, settings, uuid4())
+    began = loop.time()
     async with background(leader.run()) as running:
         await before_deadline(all_begun.wait())
         leader.stop.set()
         await before_deadline(asyncio.shield(running))
-    assert [name for name in begun if name != "prune"] == [n for n in names if n != "prune"]
+    first = first_runs(sweeps.all, 1)
+    assert {name for name, least in first.items() if begun[name] - began < least} == set()
+    at_start = [name for name in names if name not in first]
+    assert [*begun][: len(at_start)] == at_start
 
 
 async def test_every_sweep_runs_by_hand(rt: Runtime, owner: Actor) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -19,6 +20,7 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.processes import host
 from draftsman.questions.question import Answered
 from draftsman.runtime import Runtime
+from draftsman.worker.leader import first_runs
 from draftsman.worker.worker_process import WorkerProcess
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until, wait_blocked
@@ -39,7 +41,7 @@ from tests.support.statements import rows, value
 
 S = Status
 SELDOM = {"interval": 3600}
-"""Sweeps at the start only: later sweeps are the timer's."""
+"""Only the sweeps of a new leader, and of the timer."""
 
 
 def test_events_of_forges_wait_for_no_interval(rt: Runtime) -> None:
@@ -158,7 +160,19 @@ async def test_the_lease_of_a_live_leader_is_not_taken_over(
     assert captured.lines("leading") == []
 
 
-async def test_every_sweep_runs_when_a_leader_is_elected(
+def test_the_first_sweeps_of_a_leader_are_spread_over_an_interval(rt: Runtime) -> None:
+    first = first_runs(rt.sweeps.all, 60)
+    at_start = {sweep.name for sweep in rt.sweeps.all if sweep.name not in first}
+    assert at_start == {"declared_schedules", "limits", "budgets", "rescue", "deregister"}
+    assert 0 < first.pop("types") <= 2
+    assert 0 < first.pop("suspects") <= 2
+    assert 0 < first.pop("follow_ups") <= 5
+    times = sorted(first.values())
+    assert times[-1] <= 60
+    assert all(later - earlier > 3 for earlier, later in pairwise([0.0, *times]))
+
+
+async def test_every_sweep_runs_in_the_first_interval_of_a_leader(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     lost = await make.running(worker=await make.worker_row())
@@ -170,7 +184,9 @@ async def test_every_sweep_runs_when_a_leader_is_elected(
         "SELECT max(relname) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'job_events_2%'",
     )
     await conn.execute(f"DROP TABLE draftsman.{newest}".encode())
-    async with running_worker(runtime_with(rt, sweeps=SELDOM), {"other": noop}, leader=True):
+    async with running_worker(
+        runtime_with(rt, sweeps={"interval": 1}), {"other": noop}, leader=True
+    ):
         await wait_for_status(rt, lost.number, S.RETRYING)
         await until(lambda: counts(conn, partitions), "the recreated partition")
     assert await value(conn, "SELECT count(*) FROM draftsman.workers") == 0

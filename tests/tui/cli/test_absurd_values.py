@@ -11,9 +11,9 @@ import click
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.schedules.schedule import MAX_MISFIRES
 from draftsman_testing.factories import GATE, Factory
-from draftsman_tui.cli import main
 from draftsman_tui.terminal import params
 from tests.tui.cli.cli_runner import Cli
+from tests.tui.cli.commands import Words, commands
 
 VALUES: Final = ("0", "-1", str(10**12), str(10**30), "x", "1.5", "")
 NUMBERS: Final = (click.types.IntParamType, click.types.FloatParamType)
@@ -25,23 +25,12 @@ TIMES: Final = (
     params.INSTANT,
     params.SINCE,
 )
-Path = tuple[str, ...]
 
 
-def _commands(group: click.Group, path: Path = ()) -> Iterator[tuple[Path, click.Command]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            yield from _commands(command, (*path, name))
-        elif command is not None:
-            yield (*path, name), command
-
-
-def _params() -> Iterator[tuple[Path, click.Parameter]]:
+def _params() -> Iterator[tuple[Words, click.Parameter]]:
     """Yield each parameter with the words before its value."""
-    for path, command in _commands(main.cli):
-        before: Path = ()
+    for path, command in commands():
+        before: Words = ()
         for param in command.params:
             if not isinstance(param, click.Argument):
                 if not getattr(param, "hidden", False):
@@ -52,7 +41,7 @@ def _params() -> Iterator[tuple[Path, click.Parameter]]:
             before += ("D-1/1" if param.type is params.QUESTION else number,)
 
 
-def _words(param: click.Parameter, value: str) -> Path:
+def _words(param: click.Parameter, value: str) -> Words:
     return (value,) if isinstance(param, click.Argument) else (f"{param.opts[0]}={value}",)
 
 

@@ -42,9 +42,9 @@ async def _described(rt: Runtime) -> AsyncIterator[None]:
 
 
 async def test_without_a_description_it_says_what_to_do(cli: Cli) -> None:
-    assert (
-        "no worker has described a job type; to start a worker: draftsman up"
-        in (await cli("types")).err
+    assert (await cli("types")).err == (
+        "no job types yet: a worker publishes those of its code when it starts;"
+        " to start one with your code: draftsman up --app MODULE\n"
     )
     missing = (await cli("types", "report:weekly")).refused(3)
     assert "no worker has published the type 'report:weekly' yet" in missing

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from jsonschema import validate
 
 from draftsman_testing.factories import Factory
+from draftsman_tui.cli import lists
+from draftsman_tui.cli.app import ListCommand
 from tests.tui.cli.cli_runner import Cli, Terminal
+from tests.tui.cli.commands import commands
 
 
 async def test_the_help_of_a_list_says_what_its_columns_mean(cli: Cli) -> None:
@@ -29,6 +33,47 @@ async def test_each_list_is_sorted_and_filtered_by_its_columns(cli: Cli, make: F
     assert (await cli("workers", "--where", "host:none")).err == "nothing matches --where\n"
     with_schema = (await cli("workers", "--json-schema")).json
     validate(listed, with_schema)
+
+
+async def test_each_list_counts_its_rows(cli: Cli, make: Factory) -> None:
+    for _ in range(2):
+        await make.worker_row()
+        await make.dead(notify=("log",))
+    lists = 0
+    for words, command in commands():
+        if not isinstance(command, ListCommand) or words == ("stats",):
+            continue
+        lists += 1
+        limit = ["--limit", "1"] if any(param.name == "limit" for param in command.params) else []
+        rows = (await cli(*words, "--json")).json
+        expected = len(rows["people"] if isinstance(rows, dict) else rows)
+        counted = await cli(*words, *limit, "--count")
+        assert (counted.code, counted.out) == (0, f"{expected}\n"), words
+        document = (await cli(*words, *limit, "--count", "--json")).json
+        assert document == {"count": expected, "capped": False}, words
+    assert lists > 15
+    (await cli("stats", "--count")).refused(2, "--count requires --people")
+
+
+async def test_jobs_are_counted_with_each_filter(
+    cli: Cli, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for title in "refund", "refund", "other":
+        await make.dead(title=title, key=title if title == "other" else None)
+    newest = await make.queued()
+
+    async def count(*options: object) -> str:
+        return (await cli("jobs", *options, "--count")).out
+
+    assert await count() == "4\n"
+    assert await count("--status", "dead") == "3\n"
+    assert await count("--failures", "--where", "title:refund") == "2\n"
+    assert await count("--before", f"D-{newest}") == "3\n"
+    assert await count("--key", "other") == "1\n"
+    assert await count("--status", "running") == "0\n"
+    assert await count("--queued") == "1\n"
+    monkeypatch.setattr(lists, "COUNT_LIMIT", 4)
+    assert await count() == "4+\n"
 
 
 async def test_a_narrow_terminal_leaves_columns_out_unless_all_fit(

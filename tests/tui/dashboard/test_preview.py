@@ -59,6 +59,26 @@ async def test_all_open_questions_of_a_job_are_shown_and_none_is_answered_by_cha
         await seen.see("D-1/2")
 
 
+async def test_the_preview_has_the_job_that_a_review_asks_about(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    for number in (1, 2):
+        await make.asked(title=f"Paint house {number}")
+    await make.queued(title="Mow the lawn")
+    async with open_dashboard(rt, owner, size=(160, 40)) as seen:
+        await seen.newest_first()
+        await seen.press("g")
+        await seen.see("D-3 · Mow the lawn")
+        await seen.press("A")
+        for number in (1, 2):
+            await seen.see(f"{number} of 2 · D-{number}/1")
+            await seen.until(lambda n=number: f"D-{n} · Paint house {n}" in pane(seen).text)  # type: ignore[misc]
+            await seen.press("s")
+        await seen.dialog("MainScreen")
+        await seen.until(lambda: "D-3 · Mow the lawn" in pane(seen).text)
+        assert seen.cursor_key == "D-3"
+
+
 async def test_place_of_the_preview(make: Factory, rt: Runtime, owner: Actor) -> None:
     await make.queued(title="Mow the lawn")
     async with open_dashboard(rt, owner, size=(120, 42)) as seen:

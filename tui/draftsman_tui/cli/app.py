@@ -65,6 +65,8 @@ class App:
     """The column by which a list is sorted, with `-` for the descending order."""
     where: tuple[str, ...] = ()
     """Conditions on the columns of a list."""
+    counts: bool = False
+    """Whether a list prints how many rows it has."""
     uses_fallback_url: bool = field(default=False, init=False)
     """Whether the database is that of the variable `DATABASE_URL`."""
     _settings: Settings | None = field(default=None, init=False)
@@ -205,7 +207,7 @@ class ListGroup(Group):
 
 
 def list_options(entity: Entity[Any]) -> list[click.Parameter]:
-    """Return the options of each list: its order, conditions on its columns, and its schema."""
+    """Return the options of each list: order, conditions on columns, number of rows, schema."""
 
     def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value and not ctx.resilient_parsing:
@@ -232,6 +234,11 @@ def list_options(entity: Entity[Any]) -> list[click.Parameter]:
             multiple=True,
             help="Only rows with a value in a column: title:refund, or cost>1, age<2h.",
             **options,
+        ),
+        _flag(
+            "--count",
+            _sets("counts", True),
+            "Print only how many rows match, also beyond a --limit; 10000+ are not counted.",
         ),
         _flag("--json-schema", print_schema, "Print the JSON Schema of the list.", is_eager=True),
     ]

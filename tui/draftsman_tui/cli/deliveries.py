@@ -12,7 +12,7 @@ from draftsman.ids import JobRef, job_name
 from draftsman.jobs.details.sections.deliveries import unserved_texts
 from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import print_list, rows_to_read
 from draftsman_tui.cli.perform import act
 from draftsman_tui.terminal import params
 
@@ -45,7 +45,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     statuses = [DeliveryStatus(value) for value in status] or None
     async with app.runtime(read_only=True) as rt:
         number = None if job is None else await number_of(rt, job)
-        selected = await rt.outbox.all(number, statuses, limit)
+        selected = await rt.outbox.all(number, statuses, rows_to_read(app, limit))
         targets = [] if number is None else await rt.outbox.targets(number)
         unserved = await rt.outbox.unserved()
     empty = ""
@@ -54,7 +54,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     elif number is not None and not targets:
         empty = f"{job_name(number)} has no targets; {DELIVERIES.hint}"
     print_list(app, DELIVERIES, selected, empty)
-    for text in () if app.json else unserved_texts(selected, unserved):
+    for text in () if app.json or app.counts else unserved_texts(selected, unserved):
         app.out.info(text)
 
 

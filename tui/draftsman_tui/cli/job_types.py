@@ -13,7 +13,7 @@ from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.lists import MAX_ROWS, print_list
+from draftsman_tui.cli.lists import MAX_ROWS, print_list, rows_to_read
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
@@ -45,7 +45,7 @@ async def types(app: App, name: str | None) -> None:
         return
     async with app.runtime(read_only=True) as rt:
         rows = await rt.published_types.all()
-    print_list(app, JOB_TYPES, rows[:MAX_ROWS])
+    print_list(app, JOB_TYPES, rows[: rows_to_read(app, MAX_ROWS)])
 
 
 async def _show(app: App, name: str) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from draftsman.entities.entity import Column, Entity, Surface
+from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman_tui.terminal.colors import CELL_STYLES
 from draftsman_tui.terminal.output import GAP, styled
 
@@ -27,11 +28,23 @@ def list_rows(entity: Entity[Any]) -> Callable[[App], Awaitable[None]]:
 
     async def print_rows(app: App) -> None:
         async with app.runtime(read_only=True) as rt:
-            rows = await listing.read(rt, MAX_ROWS)
+            rows = await listing.read(rt, rows_to_read(app, MAX_ROWS))
         print_list(app, entity, rows)
 
     print_rows.__doc__ = f"List {listing.help[0].lower()}{listing.help[1:]}"
     return print_rows
+
+
+def rows_to_read(app: App, limit: int) -> int:
+    """Return how many rows a list reads: as many as are counted for `--count`."""
+    return COUNT_LIMIT if app.counts else limit
+
+
+def print_count(app: App, count: int) -> None:
+    """Print how many rows a list has, `10000+` from the number at which counts end."""
+    capped = count >= COUNT_LIMIT
+    shown = min(count, COUNT_LIMIT)
+    app.out.result({"count": shown, "capped": capped}, f"{shown}{'+' if capped else ''}")
 
 
 def print_list(
@@ -43,7 +56,9 @@ def print_list(
     *,
     unknown: str = "",
 ) -> None:
-    """Print rows as JSON or as a table, or else what to do; `empty` is about a selection.
+    """Print rows as JSON or as a table, or else what to do; with `--count` their number alone.
+
+    `empty` is what to do about a selection without a row.
 
     `unknown` is the sentence about a value of a filter that nothing has, if it is one.
 
@@ -51,11 +66,13 @@ def print_list(
     """
     now = now or datetime.now(UTC)
     rows = selected(app, entity, rows, now)
-    if app.json:
+    if app.counts:
+        print_count(app, len(rows))
+    elif app.json:
         app.out.document([entity.data(row) for row in rows])
     if unknown:
         app.out.info(unknown)
-    elif app.json:
+    elif app.json or app.counts:
         return
     elif rows:
         print_table(app, entity, rows, now)

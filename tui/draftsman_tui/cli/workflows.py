@@ -15,7 +15,7 @@ from draftsman.ids import actor_name
 from draftsman.text import first_line
 from draftsman.workflows.groups import MEANINGS
 from draftsman_tui.cli.app import App, ListGroup, command_group
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import print_list, rows_to_read
 from draftsman_tui.cli.perform import perform
 from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
@@ -51,7 +51,7 @@ def groups() -> None:
 async def list_groups(app: App, limit: int) -> None:
     """List groups, newest first."""
     async with app.runtime(read_only=True) as rt:
-        job_groups = await rt.workflows.groups.all(limit)
+        job_groups = await rt.workflows.groups.all(rows_to_read(app, limit))
     print_list(app, GROUPS, job_groups)
 
 

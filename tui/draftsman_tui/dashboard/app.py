@@ -22,6 +22,7 @@ from draftsman_tui.dashboard.command import CommandSet
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.connection import Connect, Connection
+from draftsman_tui.dashboard.frame.dialogs import HelpDialog
 from draftsman_tui.dashboard.frame.messages import AttentionUpdated
 from draftsman_tui.dashboard.frame.palette import CommandProvider
 from draftsman_tui.dashboard.frame.refresher import Refresher
@@ -144,6 +145,11 @@ class Dashboard(App[str]):
     def request_quit(self) -> None:
         """Run the quit command before the next key."""
         self.call_next(self.main.run_now, COMMANDS["quit"])
+
+    def action_command_palette(self) -> None:
+        """Open the palette over a screen with commands or its help, not over another dialog."""
+        if isinstance(self.screen, BaseScreen | HelpDialog):
+            super().action_command_palette()
 
     async def action_quit(self) -> None:
         """Handle Ctrl-Q."""

@@ -91,7 +91,7 @@ async def values_of(screen: BaseScreen, names: set[str]) -> dict[str, str]:
     """Return the values of the selected job; raises Refused if it has none of a name."""
     if not names:
         return {}
-    number = screen.jobs()[0]
+    number = screen.job()
     job = await screen.rt.read_model.job(number)
     values: dict[str, str | None] = {
         "job": job.name,

@@ -8,7 +8,6 @@ from draftsman.actions import jobs as actions
 from draftsman.errors import UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import parse_question
-from draftsman.jobs.job import FAILURES
 from draftsman.jobs.retries import ErrorClass
 from draftsman.people.spans import ActorRef
 from draftsman.text import humanize
@@ -48,9 +47,7 @@ async def _status(ctx: BotContext, rt: Runtime, command: ParsedText) -> Reply:
         return await list_jobs(ctx, rt, command)
     job = await _job(rt, command)
     reason = await rt.read_model.why(job.number)
-    hint = "".join(
-        part if isinstance(part, str) else chat_command(part) for part in reason.next_spans
-    )
+    hint = reason.next_step_in(chat_command)
     heading = f"*D-{job.number}* {escape_truncated(job.title, 120)}"
     text = f"{_status_text(reason)}: {escape_truncated(reason.text)}"
     return Reply(f"{heading}\n{text}\n{escape_truncated(hint)}")
@@ -93,7 +90,7 @@ def _controls(job: Job, reason: WaitReason) -> Block:
     shown: list[Action[int, ..., Any]] = [
         actions.cancel if job.finished_at is None else actions.retry
     ]
-    if job.status in FAILURES and reason.reason not in ("denied", "dismissed"):
+    if not actions.dismiss.problem(reason):
         shown.append(actions.dismiss)
     return controls_row([job_button(action, job.number) for action in shown])
 

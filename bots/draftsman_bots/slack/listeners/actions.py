@@ -124,7 +124,8 @@ async def _act(ctx: BotContext, click: BlockAction, ref: Any) -> Reply | None:
         click.channel if is_schedule else "",
     )
     row, text = await row_and_text(ctx, click, ref)
-    result = await press(conversation, action, row, text, click.key)
+    options = {"choice": ref.choice} if action is questions.answer else {}
+    result = await press(conversation, action, row, text, click.key, **options)
     if not click.channel:
         home.publish(ctx, click.user)
     reply = spoken(result)

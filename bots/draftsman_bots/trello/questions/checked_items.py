@@ -61,8 +61,7 @@ async def _answer(
         decision = questions.approve if number == 1 else questions.deny
         result = await press(conversation, decision, row, "", key)
     else:
-        value = question.values()[number - 1]
-        result = await press(conversation, questions.answer, row, value, key)
+        result = await press(conversation, questions.answer, row, "", key, choice=number)
     if result.text:
         await reply(context, action, job, actor, result.spans)
     is_open = (await context.rt.questions.get(*row)).status is QuestionStatus.OPEN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from draftsman.errors import CommandHint
 from draftsman.formats.amounts import counted
 from draftsman.formats.times import format_time, span
 from draftsman.ids import actor_name, job_name, pause_name, worker_name
-from draftsman.jobs.job import LEASED, TERMINAL, Status
+from draftsman.jobs.job import FAILURES, LEASED, TERMINAL, Status
 from draftsman.jobs.job_summary import Dismissal
 from draftsman.jobs.retries import ErrorClass, RetryCounts, layer
 from draftsman.questions.question import (
@@ -112,9 +112,7 @@ class JobFacts:
     @property
     def dismissal(self) -> Dismissal | None:
         """The dismissal of its failure."""
-        if self.dismissed_by is None or self.dismissed_at is None:
-            return None
-        return Dismissal(self.dismissed_by, self.dismissed_at, self.dismissal_reason)
+        return Dismissal.of(self.dismissed_by, self.dismissed_at, self.dismissal_reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +138,11 @@ class WaitReason:
     """The retry that stands for the job."""
 
     @property
+    def is_denied(self) -> bool:
+        """Whether it failed because a person denied its question, and was not retried."""
+        return self.reason == "denied"
+
+    @property
     def lacks_worker(self) -> bool:
         """Whether no live worker serves its queue, or none of them handles its type."""
         return self.reason in ("no_worker", "unknown_type")
@@ -148,6 +151,10 @@ class WaitReason:
     def shown_as_paused(self) -> bool:
         """Whether the job is shown as paused: a run that was not parked yet is running."""
         return self.paused and self.status not in LEASED
+
+    def next_step_in(self, show: Callable[[CommandHint], str]) -> str:
+        """Return the next step, with the commands as `show` words them."""
+        return "".join(span if isinstance(span, str) else show(span) for span in self.next_spans)
 
 
 NextStep = str | tuple[str | CommandHint, ...]
@@ -221,7 +228,22 @@ def _ended(facts: JobFacts) -> tuple[str, str, NextStep]:
         check = _command("agents check", facts.absent_agent)
         where = "to check the agent on the host of the worker: "
         return "no_program", facts.last_error or "failed", (where, check, "; ", *retry)
-    return "ended", facts.last_error or "finished", retry
+    if facts.status not in FAILURES:
+        return "ended", facts.last_error or "finished", retry
+    log = ("; to read its log: ", _command("logs", name)) if facts.started else ()
+    dismiss = ("; to take it out of attention: ", _command("dismiss", name))
+    return "ended", _failed(facts), (*retry, *log, *dismiss)
+
+
+def _failed(facts: JobFacts) -> str:
+    """Return the error of a failed job, and why it was not retried once more."""
+    error = facts.last_error or "failed"
+    if facts.status is Status.DEAD_LETTER:
+        attempts = f"{facts.attempts} of {facts.max_attempts} attempts"
+        return f"{error}; after {attempts} and {facts.retry_count} of {facts.max_retries} retries"
+    if facts.error_class == ErrorClass.PERMANENT:
+        return f"{error}; a permanent error is not retried"
+    return error
 
 
 def _retry(facts: JobFacts) -> str:

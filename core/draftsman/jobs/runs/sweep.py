@@ -65,6 +65,8 @@ class Sweep:
     """When it has something to do; None: it runs at intervals only."""
     follows_deaths: bool = False
     """Whether it also runs as soon as a worker on the leader's host has died."""
+    applies_settings: bool = False
+    """Whether it writes what the leader's configuration says."""
     min_interval: float = 0.0
     """Minimum seconds between two runs of a sweep that takes long."""
     max_interval: float = math.inf
@@ -75,9 +77,9 @@ class Sweep:
         return min(max(configured, self.min_interval), self.max_interval)
 
     @property
-    def runs_apart(self) -> bool:
-        """Whether a new leader runs it beside the others, which it would delay."""
-        return self.min_interval > 0
+    def runs_at_start(self) -> bool:
+        """Whether a new leader runs it at once: the last may have died, or had other settings."""
+        return self.follows_deaths or self.applies_settings
 
 
 def in_due_order(sweeps: Iterable[Sweep]) -> list[Sweep]:

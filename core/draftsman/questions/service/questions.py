@@ -129,7 +129,7 @@ class Questions:
 
         Raises NotFound.
         """
-        payload = response.model_dump(
+        fields = response.model_dump(
             mode="json",
             include={"decision", "text", "reason", "comments"},
             exclude_none=True,
@@ -139,6 +139,9 @@ class Questions:
         async def work(conn: Connection) -> None:
             question = (await self.lock(conn, job, ordinal)).question
             event = response.source_event_id
+            payload = fields
+            if response.choice is not None:
+                payload, _ = reading.interpret(question, response)
             if await store.previous_answer(conn, job, ordinal, event) is None:
                 await self._store(
                     conn,

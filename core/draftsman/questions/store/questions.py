@@ -187,8 +187,9 @@ async def lock(conn: Connection, job: int, ordinal: int) -> LockedQuestion | Non
         row = await cursor.fetchone()
     if row is None:
         return None
-    due = bool(row.pop("due"))
-    return LockedQuestion(Question(**row), due, job_records[0][0], job_records[0][1])
+    due, paused = bool(row.pop("due")), row.pop("paused")
+    status, invoker = job_records[0][:2]
+    return LockedQuestion(Question(**row), due, paused, job_status=status, invoker=invoker)
 
 
 async def stays_open(conn: Connection, job: int, ordinal: int, seconds: float) -> bool:

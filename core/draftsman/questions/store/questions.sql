@@ -284,7 +284,8 @@ WITH held AS MATERIALIZED (
        FOR NO KEY UPDATE
 )
 SELECT q.*, q.expires_at <= draftsman.now()
-            AND (q.on_expire <> 'escalate' OR q.escalated_at IS NOT NULL) AS due
+            AND (q.on_expire <> 'escalate' OR q.escalated_at IS NOT NULL) AS due,
+       EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = h.job) AS paused
   FROM held h
   JOIN draftsman.questions q ON q.job = h.job AND q.ordinal = h.ordinal
 

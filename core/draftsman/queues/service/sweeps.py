@@ -56,6 +56,7 @@ class LimitSweep:
                 description="writes the configured limits, and gives free places",
                 run=self.sweep,
                 due=DueTime(DueTurn.PLACES, store.LIMITS_DUE),
+                applies_settings=True,
             )
         ]
 

@@ -39,6 +39,7 @@ class DeclaredSchedules:
                 name="declared_schedules",
                 description="creates, changes and pauses the schedules that job types declare",
                 run=self.apply,
+                applies_settings=True,
             )
         ]
 

@@ -33,7 +33,7 @@ class Sweeps:
         dead_workers: DeadWorkers,
         lease: float,
     ) -> None:
-        """`sweeps` are in the order in which a new leader runs them; `lease` is in seconds."""
+        """`sweeps` are in the order of their first runs; `lease` is in seconds."""
         self._db = db
         self._policy = policy
         self._by_name = {sweep.name: sweep for sweep in sweeps}

@@ -216,7 +216,7 @@ async def test_choice_and_modal_of_an_external_user_are_recorded(
     (view,) = bench.slack.views(eve)
     await bench.slack.submit(eve, view["id"], {modal_views.REASON: "mine"})
     for open_question, payload in (
-        (question, {"text": "blue"}),
+        (question, {"value": "blue"}),
         (gate, {"decision": "deny", "reason": "mine"}),
     ):
         _, (stored,) = await bench.rt.questions.of_job(open_question.job)

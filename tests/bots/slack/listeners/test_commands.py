@@ -136,6 +136,21 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHar
     assert (await bench.rt.read_model.job(1)).cancel_reason == "no time"
 
 
+async def test_only_an_open_failure_has_the_button_that_dismisses_it(
+    bench: SlackBotHarness,
+) -> None:
+    rt, make = bench.rt, bench.make
+    failed, dismissed, retried = [await make.failed() for _ in range(3)]
+    await rt.job_control.dismiss(dismissed, make.owner)
+    await rt.job_control.retry(retried, make.owner)
+    offered = []
+    for number in (failed, dismissed, retried):
+        ack = await bench.slack.command(ANNA, bench.general, f"show D-{number}")
+        buttons = ack.body["blocks"][-1]["elements"]
+        offered.append([button["text"]["text"] for button in buttons])
+    assert offered == [["Retry", "Dismiss"], ["Retry"], ["Retry"]]
+
+
 @pytest.mark.parametrize("option", ["--again", "\u2014again"])
 async def test_completed_job_is_retried_with_the_suggested_option(
     bench: SlackBotHarness, option: str

@@ -34,7 +34,7 @@ async def test_a_dismissed_failure_says_who_dismissed_it_and_why(
     events = (await cli("events", name)).out
     assert "dismissed the failure: fixed upstream" in events
     assert (await cli("jobs", "--failures")).out == ""
-    assert (await cli("undismiss", name)).out == f"{name} is no longer dismissed\n"
+    assert (await cli("undismiss", name)).out == f"{name} undismissed\n"
     assert name in (await cli("jobs", "--failures")).out
     refused = await cli("undismiss", name)
     assert (refused.code, refused.err) == (1, f"draftsman: {name} is not dismissed\n")

@@ -24,14 +24,30 @@ from draftsman_tui.cli.setup.init import (
     secret_place,
     write,
 )
-from draftsman_tui.cli.setup.init_answers import SECRETS, Answers, NewPerson, as_file
+from draftsman_tui.cli.setup.init_answers import Answers, NewPerson, as_file, asked_channels
 from tests.core.worker.agent_jobs import git
 from tests.support.cases import cases
+from tests.support.distributions import Distribution, installed
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import cli as cli
 from tests.tui.cli.conftest import config as config
 from tests.tui.cli.conftest import me as me
 
+FAX = """
+from draftsman.channels.plugin import ChannelPlugin, ChannelQuestions
+
+CHANNEL = ChannelPlugin(
+    name="fax",
+    label="Fax",
+    table="machine",
+    questions=ChannelQuestions(
+        comment="A fax machine.",
+        secrets={"token": "FAX_TOKEN"},
+        account="fax number",
+        account_form="[0-9]+",
+    ),
+)
+"""
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
 
 
@@ -40,9 +56,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Provide a machine with two agents, of the user anna, without variables."""
     monkeypatch.setattr(init, "installed_agents", lambda: ("codex", "claude"))
     monkeypatch.setattr("getpass.getuser", lambda: "anna")
-    for names in (["DRAFTSMAN_DATABASE_URL"], *(names.values() for names in SECRETS.values())):
-        for name in names:
-            monkeypatch.delenv(name, raising=False)
+    asked = asked_channels().values()
+    secrets = [name for _, questions in asked for name in questions.secrets.values()]
+    for name in ("DRAFTSMAN_DATABASE_URL", *secrets):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -109,9 +126,22 @@ def test_yes_takes_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = collect(Asker(App(), asks=False))
     assert answers.agents == ("codex", "claude")
     assert answers.default_agent == "codex"
-    assert list(answers.chats) == ["trello"]
+    assert list(answers.channels) == ["trello"]
     assert answers.people == [NewPerson("anna", {"login": "anna"})]
     assert settings_of(answers).database_url is None
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_channel_of_another_package_is_asked_for(answer: Any, tmp_path: Path) -> None:
+    fax = Distribution("draftsman-fax", "1.0", {"fax": "fax_channel:CHANNEL"}, {"fax_channel": FAX})
+    with installed(tmp_path / "site", fax):
+        left = answer(
+            *("-", False, False, True, "FAX_TOKEN", False, False), *("?", "x", "12", NOTHING)
+        )
+        text = as_file(collect(Asker(App(), asks=True)))
+    assert list(left) == []
+    assert '# A fax machine.\n[machine]\ntoken = { env = "FAX_TOKEN" }\n' in text
+    assert tomllib.loads(text)["people"]["anna"]["fax"] == "12"
 
 
 @cases(
@@ -130,7 +160,7 @@ def test_a_secret_is_not_taken_as_the_name_of_its_place(text: str) -> None:
 def test_any_name_makes_a_file_that_can_be_read(name: str, login: str, secret: str) -> None:
     sources = {"bot_token": {"env": secret}}
     people = [NewPerson(name, {"login": login})]
-    read = tomllib.loads(as_file(Answers(people=people, chats={"slack": sources})))
+    read = tomllib.loads(as_file(Answers(people=people, channels={"slack": sources})))
     assert read["people"][name]["login"] == login
     assert read["slack"] == sources
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.errors import Failure
+from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman_testing.factories import Factory
+from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.outbox import claim
+from draftsman_testing.people import People
 from draftsman_testing.waits import until
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
@@ -90,7 +94,7 @@ async def test_finished_jobs_are_not_canceled_and_live_jobs_not_retried(
         await _mark(seen, 2)
         for verb in ("cancel", "cancel-force"):
             await seen.command(verb)
-            await seen.wait_for_toast("each of D-2, D-1 is already canceled; nothing to cancel")
+            await seen.wait_for_toast("none of D-2, D-1 fits: D-2 is already canceled; nothing to")
             await seen.dialog("MainScreen")
             seen.app.clear_notifications()
         await seen.press("escape", "c")
@@ -120,6 +124,82 @@ async def test_failures_are_dismissed_and_leave_the_counts(
     assert await rt.read_model.jobs(failures=True) == []
 
 
+async def test_only_open_failures_are_offered_to_be_dismissed(
+    make: Factory, rt: Runtime, owner: Actor, people: People
+) -> None:
+    denied = (await make.asked(GATE)).number
+    await make.decide(denied, False, people.carol)
+    retried, dismissed, failed = [await make.failed() for _ in range(3)]
+    await rt.job_control.retry(retried, owner)
+    await rt.job_control.dismiss(dismissed, owner, "known")
+    refusals = {
+        denied: "was denied by a person; nothing to dismiss",
+        retried: "was retried as D-5; nothing to dismiss",
+        dismissed: "was already dismissed by root: known",
+    }
+    async with open_dashboard(rt, owner) as seen:
+        await seen.newest_first()
+        await seen.rows("D-5", "D-4", "D-3", "D-2", "D-1")
+        for job, refusal in refusals.items():
+            seen.app.main.table.go_to(job_name(job))
+            await seen.press("X")
+            await seen.wait_for_toast(f"D-{job} {refusal}")
+            assert seen.app.screen is seen.app.main
+        await seen.press("g")
+        await _mark(seen, 5)
+        await seen.command("undismiss")
+        await seen.wait_for_toast("D-3 undismissed")
+        await seen.press("g")
+        await _mark(seen, 5)
+        await seen.press("X")
+        await seen.see("Dismiss 2 of 5 jobs?", "D-4, D-3: 2 failed. Without D-5, D-2, D-1.")
+        await seen.press("n")
+        await seen.command("filter status:failed -D-4 -D-3")
+        await seen.rows("D-2", "D-1")
+        await _mark(seen, 2)
+        await seen.press("X")
+        await seen.wait_for_toast(f"none of D-2, D-1 fits: D-2 {refusals[retried]}")
+    assert {job.number for job in await rt.read_model.jobs(failures=True)} == {dismissed, failed}
+
+
+async def test_a_command_on_the_head_of_a_group_is_about_its_jobs(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    for _ in range(3):
+        await make.failed()
+    await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-4", "D-3", "D-2", "D-1")
+        await seen.press("minus")
+        await seen.rows("group:waits", "group:failures")
+        assert "REPO" not in seen.text, "the columns of the folded rows"
+        await seen.press("G")
+        for key in ("w", "d", "o"):
+            await seen.press(key)
+            await seen.wait_for_toast("at a time, and the group has 3; choose a row of it")
+            seen.app.clear_notifications()
+        await seen.press("X")
+        await seen.see("Dismiss 3 jobs?", "D-3, D-2, D-1: 3 failed.")
+        await seen.press("y")
+        await seen.wait_for_toast("D-3, D-2, D-1 dismissed")
+        await seen.rows("group:waits", "group:closed", "D-3", "D-2", "D-1")
+        await seen.command("undismiss")
+        await seen.see("Undismiss 3 jobs?")
+        await seen.press("y")
+        await seen.wait_for_toast("D-3, D-2, D-1 undismissed")
+        await seen.rows("group:waits", "group:failures")
+        main = seen.app.main
+        main._states["jobs"] = replace(main.state, limit=3)
+        main._show()
+        await seen.see("▸ failures · 3")
+        await seen.press("minus")
+        await seen.see("── failures · 3")
+        await seen.press("minus")
+        await seen.until(lambda: len(main.table.rows) == 3)
+        await seen.press("X")
+        await seen.see("Dismiss 2 jobs?", "more of the group is not loaded.")
+
+
 async def test_extend_rejects_several_marked_questions(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
@@ -131,7 +211,7 @@ async def test_extend_rejects_several_marked_questions(
             await seen.press("g")
             await _mark(seen, 2)
             await seen.press("e")
-            await seen.wait_for_toast("changes one question at a time; Esc clears 2 marks")
+            await seen.wait_for_toast("takes one question at a time; Esc clears 2 marks")
             seen.app.clear_notifications()
             await seen.dialog("MainScreen")
         await seen.press(

@@ -6,6 +6,7 @@ import pytest
 
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.errors import Failure, UsageError
+from draftsman.ids import job_name
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
@@ -254,6 +255,50 @@ async def test_the_palette_has_every_command(rt: Runtime, owner: Actor) -> None:
         await seen.until(lambda: "Open questions" in seen.text and "All jobs" not in seen.text)
         await seen.press("enter")
         await seen.see("inbox · 0")
+
+
+async def test_the_palette_finds_the_commands_below_the_help(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner) as seen:
+        await seen.press("question_mark")
+        await seen.dialog("HelpDialog")
+        await seen.press("ctrl+p")
+        await seen.dialog("CommandPalette")
+        await seen.type("inbox")
+        await seen.until(lambda: "Open questions" in seen.text and "All jobs" not in seen.text)
+        await seen.press("enter")
+        await seen.dialog("MainScreen")
+        await seen.see("inbox · 0")
+        await seen.press("n")
+        await seen.dialog("NewJobDialog")
+        await seen.press("ctrl+p")
+        assert type(seen.app.screen).__name__ == "NewJobDialog"
+
+
+async def test_next_steps_name_keys_and_lines_of_the_dashboard(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    failed, dismissed, retried = [await make.failed() for _ in range(3)]
+    await rt.job_control.dismiss(dismissed, owner)
+    retry = (await rt.job_control.retry(retried, owner)).number
+    steps = {
+        failed: "to retry: press r",
+        dismissed: "to retry: press r; to take it back: enter :undismiss",
+        retried: f"to see the retry: enter :D-{retry}",
+        retry: "draftsman worker --queue",
+    }
+    async with open_dashboard(rt, owner) as seen:
+        await seen.newest_first()
+        await seen.rows(*(f"D-{number}" for number in sorted(steps, reverse=True)))
+        for number, step in steps.items():
+            seen.app.main.table.go_to(job_name(number))
+            await seen.press("w")
+            await seen.see(step)
+            await seen.press("escape")
+            await seen.dialog("MainScreen")
+        await seen.command("undismiss")
+        await seen.wait_for_toast(f"D-{retry} is queued, not failed; nothing to take back")
+        await seen.press("Z")
+        await seen.wait_for_toast(f"D-{retry} is not paused; see: press w")
 
 
 async def test_the_palette_shows_keys_and_finds_other_words(rt: Runtime, owner: Actor) -> None:

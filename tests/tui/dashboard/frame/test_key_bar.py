@@ -38,6 +38,31 @@ async def test_denied_command_is_not_clickable(rt: Runtime, owner: Actor) -> Non
         assert {name: allowed for _, name, allowed in shown._shown_keys}["cancel"] is False
 
 
+async def test_keys_that_fit_no_selected_job_are_dim(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.failed()
+    queued = await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+
+        def possible() -> list[str]:
+            names = {"cancel", "retry"}
+            shown = seen.app.screen.query_one(KeyBar)._shown_keys
+            return [name for _, name, is_possible in shown if is_possible and name in names]
+
+        await seen.rows("D-2", "D-1")
+        await seen.until(lambda: possible() == ["cancel"])
+        await seen.press("down")
+        await seen.until(lambda: possible() == ["retry"])
+        await seen.press("space", "up", "space")
+        await seen.until(lambda: possible() == ["cancel", "retry"])
+        await seen.press("escape", "up")
+        await rt.job_control.cancel(queued, owner)
+        await seen.until(lambda: possible() == ["retry"])
+        await seen.job("D-2")
+        await seen.until(lambda: possible() == ["retry"])
+
+
 async def test_key_bar_is_redrawn_only_on_change(
     make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from draftsman.jobs.runs.run import RunStatus
 from draftsman.jobs.runs.saved_data import Artifact, LogChunk
 from draftsman.jobs.status_display import Meaning
 from draftsman_tui.dashboard.jobs.details import log_buffer
-from draftsman_tui.dashboard.jobs.details.header import head
+from draftsman_tui.dashboard.jobs.details.header import WHAT_NEXT, head
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogBuffer, LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.log_tab import log
@@ -45,6 +45,23 @@ def chunk(run: int, seq: int, text: str) -> LogChunk:
 
 def text(row: Row) -> str:
     return "".join(cell.text for cell in row)
+
+
+def what_next(**fields: Any) -> str:
+    """Return the row of the header about what a job with these fields did or waits for."""
+    snapshot = job_snapshot()
+    job = replace(snapshot.job, **fields)
+    details = replace(snapshot.details, job=job, questions=[])
+    return text(head(replace(snapshot, details=details), NOW)[WHAT_NEXT])
+
+
+def test_the_header_has_a_short_result_and_no_code_of_an_error() -> None:
+    completed: dict[str, Any] = {"status": Status.COMPLETED}
+    assert what_next(**completed, result={"rows": 12}) == "result  rows 12"
+    long = what_next(**completed, result={f"row{n}": n for n in range(9)})
+    assert long == "result  row0 0 · row1 1 · row2 2 (all of it in the tab artifacts)"
+    error = {"last_error": "no such host", "error_class": "TRANSIENT_INFRA"}
+    assert what_next(status=Status.DEAD_LETTER, **error) == "error  no such host"
 
 
 @given(HOSTILE, st.integers(1, 40), st.integers(0, 10))

@@ -98,9 +98,8 @@ async def test_every_tab_shows_its_data(
         await seen.job(f"D-{number}")
         head = ("completed · agent tidy", "by Root (cli)", "runs 3 · retries 0 of 3")
         await seen.see(*head, "branch draftsman/D-1, commit 0123456789ab", "retried as D-2")
-        await seen.see(
-            "result  It is tidy", "D-1 · timeline · following", "─ Tidy up ─", "6:deliveries●"
-        )
+        await seen.see("result  It is tidy", "D-1 · timeline", "─ Tidy up ─", "6:deliveries●")
+        assert "following" not in seen.text, "nothing follows in a finished job"
         for key, words in shown.items():
             await seen.press(key)
             await seen.read(*words)
@@ -215,7 +214,7 @@ async def test_enter_opens_a_job_and_escape_returns_to_its_row(
             await seen.until(partial(_is_on, seen, row))
             await seen.press("escape")
         await seen.command("open D-99")
-        await seen.wait_for_toast("there is no job D-99; see: draftsman jobs")
+        await seen.wait_for_toast("there is no job D-99; see: press 1")
         await seen.job(f"D-{asked}/1")
         await seen.see(f"D-{asked} · questions")
         await seen.command("dead")
@@ -270,7 +269,7 @@ async def test_log_of_a_finished_job_opens_at_its_end(
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.rows(work.name)
         await seen.press("l")
-        await seen.see("log · following", "line 99")
+        await seen.see(f"{work.name} · log", "line 99")
         log = screen(seen).item_list
         assert "… 80 more lines; enter shows them" in log.text
         await seen.press("enter")

@@ -154,6 +154,17 @@ def test_status_aliases_match_statuses_of_the_table(
         assert VIEWS[table].resolve(parse(f"status:{name}")).statuses == (expected,)
 
 
+STATUS_VIEWS = [name for name, view in VIEWS.items() if view.statuses or view.kinds]
+
+
+@pytest.mark.parametrize("table", STATUS_VIEWS)
+def test_an_unknown_status_is_refused_with_near_names(table: str) -> None:
+    view = VIEWS[table]
+    known = max((*view.statuses, *view.kinds), key=len)
+    with pytest.raises(UsageError, match=f"; did you mean .*{known}"):
+        view.resolve(parse(f"status:{known[:-2]}x{known[-1]}"))
+
+
 def test_each_displayed_status_is_an_alias_of_its_status() -> None:
     for status in Status:
         shown = cells.job_status(status).text.replace(" ", "_")

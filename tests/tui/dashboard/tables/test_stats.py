@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import pytest
+
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
+from draftsman_tui.dashboard.tables import filter as filters
+from draftsman_tui.dashboard.tables.screen import TableState, title_parts
+from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.widgets.column_layout import layout
 from tests.tui.dashboard.pilot import open_dashboard
+
+
+@pytest.mark.parametrize("width", range(80, 201, 4))
+def test_a_name_keeps_a_readable_width(width: int) -> None:
+    columns = VIEWS["stats"].columns
+    content = [max(column.width, len(column.head)) if column.width else 40 for column in columns]
+    sizes = {
+        placed.column.head: placed.size for placed in layout(columns, width, content=content).placed
+    }
+    assert sizes["NAME"] >= 24
+    assert {"ENDED", "FAILED", "WAITED", "RAN"} <= sizes.keys()
+
+
+def test_the_title_has_the_filter_as_it_is_typed() -> None:
+    for table, text in (("stats", "status:day kind:type"), ("inbox", "kind:approval")):
+        assert f"/{text}" in title_parts(table, TableState(filters.parse(text)))
 
 
 async def test_stats_show_the_jobs_that_ended_by_period_and_kind(
@@ -27,3 +49,5 @@ async def test_stats_show_the_jobs_that_ended_by_period_and_kind(
         await seen.see("jobs · 2 · /repo:")
         await seen.command("stats status:month")
         await seen.wait_for_toast('unknown kind "month"; kinds: all, queue, type, repo; statuses')
+        await seen.command("stats kind:tpye")
+        await seen.wait_for_toast('unknown kind "tpye"; did you mean type?')

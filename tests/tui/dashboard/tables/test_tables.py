@@ -108,6 +108,35 @@ async def test_cursor_stays_on_its_row_when_rows_are_added(
         assert seen.cursor_key == f"D-{first}"
 
 
+async def test_cursor_stays_at_the_top_until_it_is_moved_or_a_command_needs_its_row(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    for _ in range(10):
+        await make.queued()
+    async with open_dashboard(rt, owner, size=(100, 14)) as seen:
+        table = seen.app.main.table
+        await seen.see("D-10")
+        asked = (await make.asked()).number
+        await seen.see(f"▸ D-{asked}", "needs a person")
+        assert table.top == 0
+        await seen.press("w")
+        await seen.dialog("TextDialog")
+        other = (await make.asked()).number
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+        await seen.until(lambda: f"D-{other}" in seen.keys)
+        assert seen.cursor_key == f"D-{asked}"
+        await seen.press("down", "down")
+        line = table.span(table.cursor)[0] - table.top
+        newest = [(await make.asked()).number for _ in range(4)][-1]
+        await seen.until(lambda: f"D-{newest}" in seen.keys)
+        assert seen.cursor_key == "D-9"
+        assert table.span(table.cursor)[0] - table.top == line
+        await seen.press("home")
+        last = (await make.asked()).number
+        await seen.see(f"▸ D-{last}")
+
+
 async def test_more_rows_are_loaded_at_the_end(make: Factory, rt: Runtime, owner: Actor) -> None:
     for _ in range(5):
         await make.queued()

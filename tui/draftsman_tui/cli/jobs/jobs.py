@@ -18,7 +18,7 @@ from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
 from draftsman.entities.queues import hold_text, worker_text
 from draftsman.errors import Refused, UsageError
 from draftsman.formats import times
-from draftsman.formats.amounts import count_text
+from draftsman.formats.amounts import COUNT_LIMIT, count_text
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name, question_name, unknown_question
 from draftsman.jobs.job import TERMINAL, WAITING, Status
@@ -26,7 +26,7 @@ from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
 from draftsman.worker.registry.registered_worker import missing_worker
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.lists import print_list, print_table, selected
+from draftsman_tui.cli.lists import print_count, print_list, print_table, selected
 from draftsman_tui.cli.queues.order import print_queued
 from draftsman_tui.common.jobs import reason_data, status_text
 from draftsman_tui.terminal import params
@@ -58,6 +58,7 @@ MAX_ERROR_LENGTH: Final = 120
         "draftsman jobs --type report:weekly --key week-31",
         "draftsman jobs --group release --status failed",
         "draftsman jobs --json | jq '.[].number'",
+        "draftsman jobs --status failed --since 1d --count",
     ),
     lists=JOBS,
 )
@@ -135,6 +136,9 @@ async def jobs(
         counts: JobFilters = {**filters, "statuses": statuses, "since": oldest, "until": newest}  # type: ignore[typeddict-item]
         counts |= {"paused": paused, "invoker": invoker}
         page_filters: JobFilters = {**counts, "before": cursor}
+        if app.counts:
+            print_count(app, await _count(app, rt, counts, page_filters))
+            return
         page = await rt.read_model.page(**page_filters)
         now = datetime.now(UTC)
         page_jobs = await rt.read_model.with_figures(page.jobs)
@@ -253,6 +257,26 @@ def _answer(question: Question) -> str:
     until = question.expires_at
     left = f" {times.until(until)}" if until else ""
     return f"{question.verb} {question.name}{left}"
+
+
+async def _count(app: App, rt: Runtime, counted: JobFilters, filters: JobFilters) -> int:
+    """Return how many jobs match, at most `COUNT_LIMIT` if they have to be read."""
+    if not app.where and filters.get("before") is None:
+        counts = await rt.read_model.counts(**counted)
+        if counts is not None:
+            return sum(counts.values())
+    count = 0
+    now = datetime.now(UTC)
+    before = filters.get("before")
+    while count < COUNT_LIMIT:
+        page_filters: JobFilters = {**filters, "before": before, "limit": MAX_JOBS}
+        page = await rt.read_model.page(**page_filters)
+        rows = await rt.read_model.with_figures(page.jobs) if app.where else page.jobs
+        count += len(selected(app, JOBS, rows, now))
+        before = page.jobs[-1].number if len(page.jobs) == MAX_JOBS else page.scanned_to
+        if before is None:
+            break
+    return count
 
 
 async def _print_more(app: App, rt: Runtime, filters: JobFilters, shown: int, older: str) -> None:

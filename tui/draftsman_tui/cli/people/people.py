@@ -93,6 +93,9 @@ async def list_people(app: App) -> None:
         stored = await rt.people.directory()
     directory = stored or configured_directory(app.settings)
     rows = [person_row(name, entry) for name, entry in sorted(directory.people.items())]
+    if app.counts:
+        print_list(app, PEOPLE, rows)
+        return
     if app.json:
         app.out.document({"people": rows, "links": links})
         return

@@ -127,6 +127,8 @@ async def stats(
         return
     if since is not None or until is not None:
         raise UsageError("--since and --until require --people")
+    if app.counts:
+        raise UsageError("--count requires --people; stats without it is no list")
     async with app.runtime(read_only=True) as rt:
         viewer = rt.policy.answers_only_own(await rt.actor())
         statistics = await rt.read_model.stats(viewer)

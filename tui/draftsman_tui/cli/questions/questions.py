@@ -11,7 +11,7 @@ from draftsman.entities.questions import INBOX
 from draftsman.formats.amounts import count_text, counted
 from draftsman.ids import JobRef, job_name
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.lists import print_list, selected
+from draftsman_tui.cli.lists import print_count, print_list, selected
 from draftsman_tui.common.questions import describe
 from draftsman_tui.terminal import params
 
@@ -33,15 +33,19 @@ async def questions(app: App, job: JobRef | None) -> None:
 
     Sorted by deadline, earliest first. Those of a job, or a single question, are shown with their
     context, choices, and the command that answers. Identical questions of several jobs are shown
-    once, and separately with --json.
+    and counted once, and shown separately with --json.
     """
     async with app.runtime(read_only=app.json) as rt:
         number = None if job is None else await number_of(rt, job)
-        viewer = None if app.json else await rt.actor()
+        actor = await rt.actor()
+        viewer = None if app.json and not app.counts else actor
         open_questions = await rt.questions.open(number, fold_for=viewer)
         now = datetime.now(UTC)
         shown = selected(app, INBOX, open_questions, now)
-        if viewer is None:
+        if app.counts:
+            is_all = number is None and not app.where
+            print_count(app, (await rt.questions.counts(actor)).open if is_all else len(shown))
+        elif viewer is None:
             attention = await rt.acknowledgments.attention([q.job for q in shown])
             app.out.document(
                 [

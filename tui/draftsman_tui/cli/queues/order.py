@@ -13,7 +13,7 @@ from draftsman.entities.queues import condition_text, worker_text
 from draftsman.errors import UsageError
 from draftsman.ids import JobRef
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import print_list, rows_to_read
 from draftsman_tui.cli.perform import act
 from draftsman_tui.terminal import params
 
@@ -64,6 +64,7 @@ async def move(
 
 async def print_queued(app: App, limit: int, queue: str | None) -> None:
     """Print the jobs in the order of the claim, then those that wait for something else."""
+    limit = rows_to_read(app, limit)
     async with app.runtime(read_only=True) as rt:
         queued = await rt.queues.order(limit, queue)
         waiting = await rt.queues.held(limit, queue)
@@ -74,11 +75,11 @@ async def print_queued(app: App, limit: int, queue: str | None) -> None:
         *(QueuedRow(job, worker_text(job.hold, job.queue, job.type)) for job in queued),
         *(QueuedRow(job, condition_text(job.hold or "", job.held_by)) for job in waiting),
     ]
-    if conditions or app.json:
+    if conditions or app.json or app.counts:
         print_list(app, QUEUED_JOBS, conditions, unknown=unknown)
     elif unknown:
         app.out.info(unknown)
-    if app.json or unknown:
+    if app.json or app.counts or unknown:
         return
     if queue is not None and queue not in {summary.name for summary in summaries}:
         app.out.info(f"no job waits in the queue {queue!r}; for the queues: draftsman queues")

@@ -17,7 +17,7 @@ from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.schedules.schedule import MEANINGS, Misfire, Overlap, ScheduleSpec, find_zone
 from draftsman_tui.cli.app import App, ListGroup, command_group
-from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.lists import print_list, rows_to_read
 from draftsman_tui.cli.perform import act, perform
 from draftsman_tui.cli.requests.request_options import request_fields, request_options
 from draftsman_tui.cli.requests.submit import print_next_step
@@ -220,7 +220,7 @@ async def history(app: App, name: str | None, limit: int) -> None:
     of a schedule are kept.
     """
     async with app.runtime(read_only=True) as rt:
-        fires = await rt.schedules.history(name, limit)
+        fires = await rt.schedules.history(name, rows_to_read(app, limit))
     print_list(app, FIRES, fires)
 
 

@@ -22,15 +22,17 @@ from draftsman.errors import ConfigError, DraftsmanError, Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child
-from draftsman_tui.cli.setup.init_answers import SECRETS, Answers, NewPerson, as_file, has_password
+from draftsman_tui.cli.setup.init_answers import (
+    Answers,
+    NewPerson,
+    as_file,
+    asked_channels,
+    has_password,
+)
 
 NOTHING: Final = "-"
 """The answer that skips a step."""
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-ACCOUNTS: Final = {
-    "slack": ("Slack member ID (profile, ⋮, Copy member ID)", re.compile(r"[UW][A-Z0-9]{1,30}")),
-    "trello": ("Trello member id (draftsman link also stores it)", re.compile(r"[0-9a-f]{24}")),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Asker:
 async def init(app: App, yes: bool) -> None:
     """Ask for a configuration, check it, and submit the first job.
 
-    Asks for the database, the agents that are installed, Slack, Trello, people and a repository;
+    Asks for the database, the agents that are installed, chats, people and a repository;
     `-` skips a step. Secrets stay where they are: the file gets the names of their variables or
     files. It is the configuration of this user, ~/.config/draftsman/draftsman.toml, or that of
     --config; an existing file is overwritten only after a question.
@@ -94,7 +96,7 @@ async def init(app: App, yes: bool) -> None:
     if answers.database_url is not None and has_password(answers.database_url):
         os.environ["DRAFTSMAN_DATABASE_URL"] = answers.database_url  # of the checks
         app.out.info("the URL of the database has a password: export DRAFTSMAN_DATABASE_URL=…")
-    for name, sources in answers.chats.items():
+    for name, sources in answers.channels.items():
         for source in sources.values():
             if (variable := source.get("env")) and not os.environ.get(variable):
                 app.out.info(f"[{name}] needs the variable {variable}: export {variable}=…")
@@ -121,12 +123,17 @@ def collect(asker: Asker) -> Answers:
         question = f"Default agent ({', '.join(known)})"
         check = _one_of(known)
         answers.default_agent = asker.text(question, answers.agents[0], check)
-    for table, secrets in SECRETS.items():
-        is_set = all(os.environ.get(name) for name in secrets.values())
-        if asker.yes(f"Use {table.title()}?", default=is_set):
-            sources = {key: _source(asker, table, key, name) for key, name in secrets.items()}
-            if all(sources.values()):
-                answers.chats[table] = {key: dict(value) for key, value in sources.items() if value}
+    for name, (channel, questions) in asked_channels().items():
+        secrets = questions.secrets
+        is_set = all(os.environ.get(variable) for variable in secrets.values())
+        if asker.yes(f"Use {channel.label}?", default=is_set):
+            found = {
+                key: _source(asker, channel.table, key, variable)
+                for key, variable in secrets.items()
+            }
+            sources = {key: source for key, source in found.items() if source is not None}
+            if len(sources) == len(secrets):
+                answers.channels[name] = sources
     _collect_people(asker, answers)
     return answers
 
@@ -173,24 +180,26 @@ def _one_of(names: tuple[str, ...]) -> Callable[[str], str]:
 def _collect_people(asker: Asker, answers: Answers) -> None:
     """Ask for yourself, and then for others until a name is skipped."""
     me = getpass.getuser()
+    known = asked_channels()
     name = asker.text(f"Your name in draftsman ({NOTHING}: no people)", me)
     while name is not None:
         accounts = {} if answers.people else {"login": me}
-        for table in answers.chats:
-            label, pattern = ACCOUNTS[table]
-            question = f"{name}: {label}, {NOTHING} for none"
-            if (account := asker.text(question, NOTHING, _matching(pattern))) is not None:
-                accounts[table] = account
+        for channel in answers.channels:
+            _, questions = known[channel]
+            question = f"{name}: {questions.account}, {NOTHING} for none"
+            check = _matching(questions.account_form)
+            if (account := asker.text(question, NOTHING, check)) is not None:
+                accounts[channel] = account
         answers.people.append(NewPerson(name, accounts))
         if not asker.asks:
             return
         name = asker.text(f"Another person ({NOTHING}: no more)", NOTHING)
 
 
-def _matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
+def _matching(form: str) -> Callable[[str], str]:
     def check(text: str) -> str:
-        if not pattern.fullmatch(text):
-            raise ValueError(f"{text!r} is not such an id; it has the form {pattern.pattern}")
+        if not re.fullmatch(form, text):
+            raise ValueError(f"{text!r} is not such an id; it has the form {form}")
         return text
 
     return check

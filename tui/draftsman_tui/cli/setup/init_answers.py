@@ -8,25 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from draftsman.channels import registry
+from draftsman.channels.plugin import ChannelPlugin, ChannelQuestions
+
 HEAD: Final = """\
 # The configuration of draftsman, written by `draftsman init`. Change or remove what you like:
 # `draftsman config` prints all keys with the values in force, and `draftsman doctor` checks them.
 """
 ROLES: Final = ("invoker", "responder", "approver", "operator")
-SECRETS: Final[Mapping[str, Mapping[str, str]]] = {
-    "slack": {"bot_token": "SLACK_BOT_TOKEN", "app_token": "SLACK_APP_TOKEN"},
-    "trello": {"key": "TRELLO_KEY", "token": "TRELLO_TOKEN"},
-}
-"""The secrets of each chat, with the usual name of their variable."""
-ABOUT: Final[Mapping[str, str]] = {
-    "slack": "The Slack app, by Socket Mode: no public address is needed.",
-    "trello": "The account of the bot in Trello. A board is added with: draftsman boards add URL",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class NewPerson:
-    """A person, with their accounts by table: login, slack, trello."""
+    """A person, with their accounts by key: `login`, or the name of a channel."""
 
     name: str
     accounts: Mapping[str, str]
@@ -41,9 +35,18 @@ class Answers:
     """None: the embedded server."""
     agents: tuple[str, ...] = ()
     default_agent: str | None = None
-    chats: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
-    """The sources of the secrets of each chat, such as `{"env": "SLACK_BOT_TOKEN"}`."""
+    channels: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+    """The sources of the secrets of each channel, such as `{"env": "SLACK_BOT_TOKEN"}`."""
     people: list[NewPerson] = field(default_factory=list)
+
+
+def asked_channels() -> dict[str, tuple[ChannelPlugin, ChannelQuestions]]:
+    """Return the channels that have questions, and these, by name."""
+    return {
+        item.name: (item, item.questions)
+        for item in registry.channels()
+        if item.questions is not None
+    }
 
 
 def has_password(url: str) -> bool:
@@ -73,8 +76,10 @@ def _lines(answers: Answers) -> Iterator[str]:
     for name in answers.agents:
         yield from ("", "# A coding agent; an empty table is enough for one that draftsman knows.")
         yield f"[agents.{name}]"
-    for table, secrets in answers.chats.items():
-        yield from ("", f"# {ABOUT[table]}", f"[{table}]")
+    known = asked_channels()
+    for name, secrets in answers.channels.items():
+        channel, questions = known[name]
+        yield from ("", f"# {questions.comment}", f"[{channel.table}]")
         yield from (_pair(key, source) for key, source in secrets.items())
     for person in answers.people:
         yield from ("", "# A person, their accounts, and what they may do.")

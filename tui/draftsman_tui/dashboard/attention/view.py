@@ -19,7 +19,7 @@ class FiguresResource(Resource[FigureRow]):
 
     name = "figures"
     help = "How soon people see and answer questions; others: kind:channel age<7d."
-    statuses = tuple(map(str, FigureGroup))
+    kinds = tuple(map(str, FigureGroup))
     fields = ("status", "age")
     entity = FIGURES
     hint = "for others: figures kind:channel age<90d"

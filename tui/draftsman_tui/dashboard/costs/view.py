@@ -27,7 +27,7 @@ class CostsResource(Resource[CostRow]):
 
     name = "costs"
     help = "Tokens and costs of the last 7 days by repository; others: kind:person age<30d."
-    statuses = tuple(map(str, CostGroup))
+    kinds = tuple(map(str, CostGroup))
     fields = ("status", "age")
     entity = COSTS
     hint = "for others: costs kind:person age<30d"

@@ -31,7 +31,6 @@ class EventsResource(Resource[Event]):
     kinds = tuple(sorted(EVENTS))
     fields = ("status", "by", "job", "age")
     has_jobs = True
-    follows = True
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Event]:
         if query.jobs is not None:

@@ -40,7 +40,8 @@ async def apply_filter(screen: MainScreen, text: str) -> None:
     if text:
         screen.apply_filter(filters.parse(text))
     else:
-        screen.type("/", str(screen.state.filter), screen.complete_filter)
+        text = screen.state.filter.text(screen.resource.kinds)
+        screen.type("/", text, screen.complete_filter)
 
 
 @dashboard_command("clear", CommandGroup.THIS_TABLE, keys="escape", on=TABLES)
@@ -147,7 +148,7 @@ async def job(screen: MainScreen | JobScreen, text: str) -> None:
     if text:
         await open_row(screen, text)
     else:
-        screen.open_job(screen.jobs()[0])
+        screen.open_job(screen.job())
 
 
 @dashboard_command("refresh", CommandGroup.THIS_TABLE, keys="ctrl+r")
@@ -177,7 +178,7 @@ async def theme(screen: BaseScreen, text: str) -> None:
 @dashboard_command("help", CommandGroup.GENERAL, keys="question_mark", footer=True)
 async def help(screen: BaseScreen, text: str) -> None:
     """List all commands."""
-    await screen.app.push_screen(HelpDialog(help_groups(screen)))
+    await screen.app.push_screen(HelpDialog(help_groups(screen), screen))
 
 
 def help_groups(screen: BaseScreen) -> dict[str, list[tuple[str, str, str]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -20,8 +20,9 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets._toast import ToastRack
 
+from draftsman.actions.action import About
 from draftsman.actions.changes import no_diff_reason
-from draftsman.errors import DraftsmanError, Refused, UsageError
+from draftsman.errors import CommandHint, DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
 from draftsman.people.actor import Actor
@@ -32,6 +33,7 @@ from draftsman_tui.dashboard.changes.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.dialogs.base import Dialog
 from draftsman_tui.dashboard.frame import messages
+from draftsman_tui.dashboard.frame.hints import hint_text
 from draftsman_tui.dashboard.frame.refresher import Loader
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.key_map import display_key
@@ -111,9 +113,25 @@ class BaseScreen(Screen[None]):
     def jobs(self, *, optional: bool = False) -> list[int]:
         """Return the distinct selected jobs; raises Refused if there are none."""
 
+    def job(self) -> int:
+        """Return the job of the selected row; raises Refused if several rows are selected."""
+        self.check_single("job")
+        return self.jobs()[0]
+
+    def check_single(self, what: str) -> None:
+        """Raise Refused if several rows are selected for a command on one `what`."""
+
     def chosen(self, what: str) -> Any:
         """Return the row of a table under the cursor, a `what`; raises Refused without one."""
         raise Refused(f"choose a {what} first")
+
+    @property
+    def unloaded(self) -> int:
+        """Rows of the selected group that are not loaded, and that no command acts on."""
+        return 0
+
+    def pin_preview(self, job: int | None) -> None:
+        """Show a job in the preview while a dialog asks about it; None: that of the row again."""
 
     def keep_marked(self, numbers: Sequence[int]) -> None:
         """Clear the marks of all rows but those of the given jobs."""
@@ -244,6 +262,22 @@ class BaseScreen(Screen[None]):
         """Notify the user of a result."""
         self.notify(one_line(text), markup=False)
 
+    def error_text(self, error: DraftsmanError, *, printed_subject: str = "") -> str:
+        """Return the message of an error, with its hint as a key or a line of the dashboard.
+
+        The subject is omitted if it equals `printed_subject`, which the caller prints itself.
+        """
+        subject = f"{error.subject} " if error.subject and error.subject != printed_subject else ""
+        text = f"{subject}{error.reason}"
+        if error.hint is None:
+            return text
+        lead = f"{error.hint.lead}: " if error.hint.lead else ""
+        return f"{text}; {lead}{hint_text(self, error.hint, error.subject)}"
+
+    def hints_of(self, number: int) -> Callable[[CommandHint], str]:
+        """Return how hints about a job are worded here: as keys or lines of the dashboard."""
+        return partial(hint_text, self, job=job_name(number))
+
     def show_error(self, text: str) -> None:
         """Notify the user of an error."""
         self.notify(one_line(text), severity="error", timeout=10, markup=False)
@@ -256,7 +290,7 @@ class BaseScreen(Screen[None]):
         except DraftsmanError as error:
             if typed and isinstance(error, UsageError):
                 raise
-            self.show_error(str(error))
+            self.show_error(self.error_text(error))
 
     def _show_keys(self, _: object = None) -> None:
         keys: dict[str, str] = {}
@@ -264,7 +298,7 @@ class BaseScreen(Screen[None]):
             for name in self._names_of(key):
                 keys.setdefault(name, key)
         key_hints = [
-            (display_key(keys[command.name]), command.name, self.refusal(command) is None)
+            (display_key(keys[command.name]), command.name, self.is_possible(command))
             for command in self.commands
             if command.name in keys and command.is_shown(self.view_name) and self.is_here(command)
         ]
@@ -334,6 +368,19 @@ class BaseScreen(Screen[None]):
         invokers = self.invokers if self.is_mounted else ()
         return command.refusal(self.rt.policy, self.actor, invokers, read_only=self.read_only)
 
+    def is_possible(self, command: DashboardCommand) -> bool:
+        """Return whether the user may run a command, and it fits one of the selected jobs."""
+        if self.refusal(command) is not None:
+            return False
+        actions = [action for action in command.actions[:1] if action.about is About.JOB]
+        states = self.job_states if actions else ()
+        return not states or any(not actions[0].problem(state) for state in states)
+
+    @property
+    def job_states(self) -> Sequence[Any]:
+        """The states of the selected jobs, as the fit of an action takes them, if known."""
+        return ()
+
     @on(messages.StatsUpdated)
     def _stats_updated(self) -> None:
         self.tick()
@@ -372,9 +419,9 @@ class BaseScreen(Screen[None]):
         except UsageError as error:
             if self._typed is entered:
                 self._typed = None
-                self.query_one(CommandLine).show_error(str(error))
+                self.query_one(CommandLine).show_error(self.error_text(error))
             else:
-                self.show_error(str(error))
+                self.show_error(self.error_text(error))
         else:
             if self._typed is entered:
                 self._close_line()

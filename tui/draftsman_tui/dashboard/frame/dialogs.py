@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.screen import Screen
 from textual.widgets import OptionList, Static
 
 from draftsman_tui.dashboard.dialogs.base import Dialog, safe
@@ -38,15 +39,18 @@ KEYS: Final = "lsg"
 
 
 class HelpDialog(Dialog[None]):
-    """Commands by group, and filters."""
+    """Commands by group, and filters; `below` is the screen that has the commands."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,question_mark", "leave", "Back", show=False)
     ]
 
-    def __init__(self, groups: Mapping[str, Sequence[tuple[str, str, str]]]) -> None:
+    def __init__(
+        self, groups: Mapping[str, Sequence[tuple[str, str, str]]], below: Screen[Any]
+    ) -> None:
         super().__init__("Commands", "ctrl+p: find a command   esc: back")
         self._groups = groups
+        self.below = below
 
     def body(self) -> ComposeResult:
         with VerticalScroll():
@@ -59,7 +63,7 @@ class HelpDialog(Dialog[None]):
         table.add_column()
         for group, lines in self._groups.items():
             table.add_row()
-            table.add_row(Text(group, "bold underline"))
+            table.add_row(Text.assemble((group, "bold underline")))
             for keys, name, help in lines:
                 name, _, takes = name.partition(" ")
                 fits = len(name) + len(takes) < NAME_WIDTH
@@ -67,7 +71,7 @@ class HelpDialog(Dialog[None]):
                 label = Text.assemble(name, (f" {takes}", "italic")) if fits else Text(name)
                 table.add_row(keys, label, description)
         table.add_row()
-        table.add_row(Text("Filters", "bold underline"), Text("entered after /"))
+        table.add_row(Text.assemble(("Filters", "bold underline")), Text("entered after /"))
         for example, explanation in FILTERS:
             table.add_row("", Text(example), Text(explanation))
         return table

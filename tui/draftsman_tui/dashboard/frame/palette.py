@@ -13,6 +13,7 @@ from textual.markup import escape
 from draftsman_tui.common.synonyms import synonyms
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+from draftsman_tui.dashboard.frame.dialogs import HelpDialog
 from draftsman_tui.dashboard.key_map import display_key
 
 NAME_WIDTH: Final = 22
@@ -25,11 +26,11 @@ SYNONYM: Final = 50.0
 
 
 class CommandProvider(Provider):
-    """The commands that apply to the screen below the palette."""
+    """The commands that apply to the screen below the palette, also below the help."""
 
     async def discover(self) -> Hits:
         for screen, command in self._commands():
-            run = partial(screen.run, command)
+            run = partial(self._run, screen, command)
             text = _display(Content(command.name), command, screen)
             yield DiscoveryHit(text, run, command.name, escape(command.help))
 
@@ -47,15 +48,20 @@ class CommandProvider(Provider):
                 name = Content(f"{command.name} ({other})")
             if score > 0:
                 text = _display(name, command, screen)
-                yield Hit(
-                    score, text, partial(screen.run, command), command.name, escape(command.help)
-                )
+                run = partial(self._run, screen, command)
+                yield Hit(score, text, run, command.name, escape(command.help))
 
     def _commands(self) -> Iterator[tuple[BaseScreen, DashboardCommand]]:
         """Yield the commands of the screen with it, in the order of the help."""
-        screen = self.screen
+        screen = self.screen.below if isinstance(self.screen, HelpDialog) else self.screen
         if isinstance(screen, BaseScreen):
             yield from ((screen, command) for command in screen.commands if screen.is_here(command))
+
+    def _run(self, screen: BaseScreen, command: DashboardCommand) -> None:
+        """Run a command, in place of the help if that is open."""
+        if isinstance(self.screen, HelpDialog):
+            self.screen.dismiss(None)
+        screen.run(command)
 
 
 def _display(name: Content, command: DashboardCommand, screen: BaseScreen) -> Content:

@@ -17,7 +17,6 @@ from draftsman.actions.action import (
 from draftsman.actions.jobs import Selection, job_names, select
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.ids import job_name
-from draftsman.jobs.control.service.control import AGAIN_OPTION
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
@@ -48,7 +47,11 @@ def call_of(screen: BaseScreen, action: Action[Any, ..., Any] | None = None) -> 
 
 async def confirmed(screen: BaseScreen, selection: Selection, consequence: str = "") -> bool:
     """Ask the question of an action about the selected jobs."""
-    return await asked(screen, selection.question, selection.note(consequence))
+    note = selection.note(consequence)
+    if screen.unloaded:
+        is_one = screen.unloaded == 1
+        note += f" {screen.unloaded:,} more of the group {'is' if is_one else 'are'} not loaded."
+    return await asked(screen, selection.question, note)
 
 
 async def act(
@@ -139,7 +142,7 @@ async def perform_each(
             try:
                 results[number] = await do(number)
             except DatabaseUnreachable as error:
-                screen.show_error(str(error))
+                screen.show_error(screen.error_text(error))
                 break
             except DraftsmanError as error:
                 refused[number] = error
@@ -178,9 +181,10 @@ def job_command(
         arguments = action.takes.parse(text)
         selection = await select(screen.rt, action, screen.jobs())
         consequence = f"Reason: {text}" if text else ""
-        if not action.question or await confirmed(screen, selection, consequence):
+        numbers = selection.numbers
+        is_asked = bool(action.question) or (len(numbers) > 1 and not action.takes.prompt)
+        if not is_asked or await confirmed(screen, selection, consequence):
             call = call_of(screen, action)
-            numbers = selection.numbers
             await perform_each(
                 screen, action, numbers, lambda job: action.run(call, job, **arguments)
             )
@@ -215,16 +219,6 @@ def typed_command(name: str, group: CommandGroup, action: Action[Any, ..., Any])
     dashboard_command(name, group, does=action, writes=action.right is None)(run)
 
 
-def error_text(error: DraftsmanError, *, printed_subject: str = "") -> str:
-    """Return the message of an error with its hint, as a dashboard command where it has one.
-
-    The subject is omitted if it equals `printed_subject`, which the caller prints itself.
-    """
-    subject = f"{error.subject} " if error.subject and error.subject != printed_subject else ""
-    hint = "to run it again, enter :retry again" if error.hint == AGAIN_OPTION else error.hint
-    return f"{subject}{error.reason}{f'; {hint}' if hint else ''}"
-
-
 def _report(screen: BaseScreen, results: Sequence[ActionResult[Any]]) -> None:
     """Show what was done; the undo line shows what can be undone."""
     held = [result for result in results if isinstance(result.value, PendingDecision)]
@@ -238,7 +232,7 @@ def _report_refusals(screen: BaseScreen, refused: dict[int, DraftsmanError]) -> 
     """Show the refused jobs: a line for each reason, or a dialog if there are many."""
     reasons: dict[str, list[int]] = {}
     for number, error in refused.items():
-        text = error_text(error, printed_subject=job_name(number))
+        text = screen.error_text(error, printed_subject=job_name(number))
         reasons.setdefault(text, []).append(number)
     lines = [
         reason

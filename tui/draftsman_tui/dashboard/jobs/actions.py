@@ -71,18 +71,19 @@ async def cancel_force(screen: BaseScreen, text: str) -> None:
 @dashboard_command("why", CommandGroup.JOBS, keys="w", on=JOBS, footer=True)
 async def why(screen: BaseScreen, text: str) -> None:
     """Show why a job waits."""
-    number = screen.jobs()[0]
+    number = screen.job()
     reason = await screen.rt.read_model.why(number)
     status = humanize(str(reason.status))
+    step = reason.next_step_in(screen.hints_of(number))
     await screen.app.push_screen(
-        TextDialog(f"{job_name(number)} {status}", f"{reason.text}\n\n{reason.next_step}")
+        TextDialog(f"{job_name(number)} {status}", f"{reason.text}\n\n{step}")
     )
 
 
 @dashboard_command("diff", CommandGroup.JOBS, keys="d", on=JOBS)
 async def diff(screen: BaseScreen, text: str) -> None:
     """Show the diff of a job."""
-    await screen.show_diff(screen.jobs()[0])
+    await screen.show_diff(screen.job())
 
 
 @dashboard_command("copy", CommandGroup.THIS_TABLE, keys="ctrl+y,Y")
@@ -100,7 +101,7 @@ async def copy(screen: BaseScreen, text: str) -> None:
 
 def _one_job_command(name: str, action: Action[int, ..., Any]) -> None:
     async def run(screen: BaseScreen, text: str) -> None:
-        await act(screen, action, screen.jobs()[0], text)
+        await act(screen, action, screen.job(), text)
 
     dashboard_command(name, CommandGroup.JOBS, does=action, on=JOBS)(run)
 
@@ -118,7 +119,7 @@ async def tell(screen: BaseScreen, text: str) -> None:
     Asks for the text unless it is given.
     """
     call = call_of(screen)
-    number = screen.jobs()[0]
+    number = screen.job()
     if not text:
         await jobs.tell.asked(call, number)
 
@@ -267,6 +268,7 @@ async def browse(screen: BaseScreen, text: str) -> None:
 
     Asks which page if there are several.
     """
+    screen.check_single("row")
     numbers = screen.jobs(optional=True)
     pages = [("page", screen.page_url)] if screen.page_url and not numbers else []
     pages = [(title, url) for title, url in pages if is_web_url(url)]

@@ -168,7 +168,12 @@ async def open_dialog(
         )
     if replaces and (question.choices or question.kind is QuestionKind.APPROVAL):
         dialog.ready_at = monotonic() + SETTLE
-    message = await ask_watched(screen, dialog)
+    screen.pin_preview(question.job)
+    try:
+        message = await ask_watched(screen, dialog)
+    finally:
+        if not screen.session.is_reviewing:
+            screen.pin_preview(None)
     if message is not None:
         dialog.answered = True
     if message:
@@ -270,8 +275,7 @@ async def _approval(screen: BaseScreen, decision: Decision) -> Question:
 
 async def question_of(screen: BaseScreen) -> Question:
     """Return the question of the row, or the only open question of its job."""
-    if len(screen.ids) > 1:
-        raise Refused(f"changes one question at a time; Esc clears {len(screen.ids)} marks")
+    screen.check_single("question")
     if screen.question is not None:
         return await screen.rt.questions.get(*screen.question)
     number = screen.jobs()[0]

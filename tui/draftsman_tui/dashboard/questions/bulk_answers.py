@@ -38,13 +38,15 @@ async def apply(screen: BaseScreen, decision: Decision | None, text: str) -> boo
     if names := {name for name in screen.ids if "/" in name}:  # rows of questions, not of jobs
         questions = [question for question in questions if question.name in names]
     if not questions:
-        raise Refused(f"none of the {len(screen.ids)} marked rows has an open question")
+        raise Refused(f"none of the {len(screen.ids)} selected rows has an open question")
     if len({_shape(question) for question in questions}) > 1:
-        raise Refused("the marked questions have different choices; press A to review them in turn")
+        raise Refused(
+            "the selected questions have different choices; press A to review them in turn"
+        )
     if questions[0].kind is QuestionKind.APPROVAL:
         await _decide(screen, questions, decision, text)
     elif decision is not None:
-        raise Refused("the marked rows are questions, not approvals; press a to answer them")
+        raise Refused("the selected rows are questions, not approvals; press a to answer them")
     else:
         await _answer(screen, questions, text)
     return True

@@ -26,6 +26,7 @@ async def review(screen: BaseScreen, text: str) -> None:
         await _review(screen)
     finally:
         screen.session.is_reviewing = False
+        screen.pin_preview(None)
 
 
 async def _review(screen: BaseScreen) -> None:

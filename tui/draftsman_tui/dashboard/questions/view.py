@@ -23,7 +23,7 @@ class InboxResource(Resource[OpenQuestion]):
 
     number_key = "2"
     help = "Open questions and approvals: those for you first, then by deadline."
-    statuses = tuple(map(str, QuestionKind))
+    kinds = tuple(map(str, QuestionKind))
     fields = ("status", "repo", "by", "agent", "for", "job", "age")
     has_jobs = True
     has_questions = True

@@ -36,7 +36,7 @@ async def move(screen: BaseScreen, text: str) -> None:
 
     `text` is `top`, `bottom`, `before D-2` or `after D-2`.
     """
-    number = screen.jobs()[0]
+    number = screen.job()
     if not text:
         choices = [
             ("to the top of its queue", "top"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import get_close_matches
@@ -130,10 +130,15 @@ class Filter:
         return self != NOTHING
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, kinds: Collection[str] = ()) -> str:
+        """Return the filter as it is typed, with the statuses that are `kinds` as such."""
         terms = [_quoted(word) for word in self.words]
         terms += [_quoted(f"-{word}") for word in self.without]
-        if self.statuses:
-            terms.append(shlex.quote(f"status:{','.join(self.statuses)}"))
+        for field, is_kind in (("status", False), ("kind", True)):
+            if names := [name for name in self.statuses if (name in kinds) is is_kind]:
+                terms.append(shlex.quote(f"{field}:{','.join(names)}"))
         if self.responders:
             terms.append(shlex.quote(f"for:{','.join(self.responders)}"))
         for name in _PLAIN:

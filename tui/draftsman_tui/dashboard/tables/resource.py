@@ -15,6 +15,7 @@ from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing, Surface
 from draftsman.entities.filter_values import unknown_value
 from draftsman.errors import UsageError
+from draftsman.formats.near_names import did_you_mean
 from draftsman.ids import job_number, parse_job
 from draftsman.jobs.status_display import ALIASES, named_statuses
 from draftsman.people.actor import Actor
@@ -145,8 +146,6 @@ class Resource(Generic[T]):
     """How the rows are grouped until the user sorts or groups them; rules separate the groups."""
     mine_first: ClassVar[bool] = False
     """Whether rows that wait for the user come first in the default order."""
-    follows: ClassVar[bool] = False
-    """Whether a cursor on the first row stays first when rows are added above."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -247,10 +246,13 @@ class Resource(Generic[T]):
         return replace(row_filter, statuses=tuple(dict.fromkeys(statuses)))
 
     def _unknown_status(self, name: str) -> str:
-        statuses = ", ".join(self.status_completions)
+        what = "kind" if self.kinds else "status"
+        lists = {"kinds": self.kinds, "statuses": self.status_completions}
         if not self.kinds:
-            return f'unknown status "{name}"; available: {statuses}'
-        return f'unknown kind "{name}"; kinds: {", ".join(self.kinds)}; statuses: {statuses}'
+            lists = {"available": self.status_completions}
+        known = "".join(f"; {key}: {', '.join(names)}" for key, names in lists.items() if names)
+        near = did_you_mean(name, (*self.status_completions, *self.kinds))
+        return f'unknown {what} "{name}"{near or known}'
 
     @property
     def _allowed_fields(self) -> str:

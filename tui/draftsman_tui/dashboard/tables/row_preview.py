@@ -33,6 +33,7 @@ class RowPreview:
         self._is_wanted = True
         self._is_placed = False
         self._job: int | None = None
+        self._pinned: int | None = None
         self._snapshot: JobSnapshot | None = None
         self._moved_at = 0.0
 
@@ -40,6 +41,12 @@ class RowPreview:
         """Hide the preview, or show it again."""
         self._is_wanted = not self._is_wanted
         self.place()
+
+    def pin(self, job: int | None) -> None:
+        """Show a job while a dialog asks about it, whatever the row; None: that of the row."""
+        self._pinned = job
+        if self._screen.is_attached:
+            self.follow()
 
     def place(self) -> None:
         """Place the preview beside the table or below it, or hide it on small screens."""
@@ -63,8 +70,9 @@ class RowPreview:
         number = None
         head = None
         if self._is_placed:
-            head = table.head
-            if table.row is not None:
+            head = table.head if self._pinned is None else None
+            number = self._pinned
+            if number is None and table.row is not None:
                 number = VIEWS[self._screen.view_name].job(table.row)
         if number != self._job or head != self._head:
             is_other = number is None or head is not None
@@ -88,8 +96,9 @@ class RowPreview:
         pane.show_charts(VIEWS[self._screen.view_name], row, height)
 
     def suspend(self) -> None:
-        """Stop loading while another screen is shown."""
-        self._screen.refresher.show_preview(None)
+        """Stop loading while another screen is shown, unless it asks about the job."""
+        if self._pinned is None:
+            self._screen.refresher.show_preview(None)
 
     def resume(self) -> None:
         """Load the job."""
@@ -114,4 +123,5 @@ class RowPreview:
         is_loading = self._job is not None and self._snapshot is None
         if is_loading and monotonic() - self._moved_at < STALE:
             return
-        pane.show_job(self._snapshot, self._screen.refresher.now)
+        hints = self._screen.hints_of(self._job or 0)
+        pane.show_job(self._snapshot, self._screen.refresher.now, hints)

@@ -16,6 +16,7 @@ from draftsman.errors import Refused
 from draftsman.formats.amounts import count_text
 from draftsman.ids import job_name
 from draftsman.jobs.counts import number_of
+from draftsman.jobs.job_summary import JobSummary
 from draftsman.questions.question import OpenQuestion
 from draftsman_tui.dashboard.attention.attention import AttentionCount
 from draftsman_tui.dashboard.frame import messages
@@ -127,7 +128,7 @@ class TableState:
         """Convert to a saved view."""
         return View(
             table,
-            filter=str(self.filter),
+            filter=self.filter.text(VIEWS[table].kinds),
             sort=self.sort,
             down=self.down,
             columns=self.columns,
@@ -195,7 +196,7 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
     if marked:
         title.append(f"{marked} marked")
     if state.filter:
-        title.append(f"/{state.filter}")
+        title.append(f"/{state.filter.text(VIEWS[table].kinds)}")
     if state.sort or state.down:
         arrow = "↓" if state.down else "↑"
         among = f" among the loaded {len(rows.items)}" if rows is not None and has_more else ""
@@ -259,9 +260,22 @@ class MainScreen(BaseScreen):
         return self.query_one(ResourceTable)
 
     def chosen(self, what: str) -> Any:
+        self.table.choose()
         if self.table.row is None:
             raise Refused(f"choose a {what} first")
         return self.table.row
+
+    def check_single(self, what: str) -> None:
+        if (count := len(self.table.choose())) < 2:
+            return
+        if self.table.marked:
+            raise Refused(f"takes one {what} at a time; Esc clears {count} marks")
+        raise Refused(f"takes one {what} at a time, and the group has {count}; choose a row of it")
+
+    @property
+    def unloaded(self) -> int:
+        head = None if self.table.marked else self.table.head
+        return 0 if head is None or head.total is None else max(0, head.total - len(head.rows))
 
     @property
     def question(self) -> tuple[int, int] | None:
@@ -292,6 +306,11 @@ class MainScreen(BaseScreen):
     def invokers(self) -> Sequence[str]:
         row = self.table.row
         return () if row is None else self.resource.invokers(row)
+
+    @property
+    def job_states(self) -> Sequence[JobSummary]:
+        rows = self.table.selected if self.is_mounted else ()
+        return [row for row in rows if isinstance(row, JobSummary)]
 
     def body(self) -> Iterable[Widget]:
         yield Tabs(wide=COUNTED, counted=COUNTED)
@@ -345,6 +364,7 @@ class MainScreen(BaseScreen):
         if (group := self.table.head) is not None:
             self.fold(self.state.folded ^ {group.label})
             return
+        self.table.choose()
         row = self.table.row
         if row is not None and (table := self.resource.table(row)) is not None:
             self.show_table(*table)
@@ -435,7 +455,7 @@ class MainScreen(BaseScreen):
         return table_filter.resolve_me(self.actor.voter)
 
     def jobs(self, *, optional: bool = False) -> list[int]:
-        jobs = (self.resource.jobs(row) for row in self.table.selected)
+        jobs = (self.resource.jobs(row) for row in self.table.choose())
         numbers = list(dict.fromkeys(number for row in jobs for number in row))
         if not numbers and not optional:
             raise Refused("select a row with a job first")
@@ -449,6 +469,9 @@ class MainScreen(BaseScreen):
             for row in table.selected
             if not jobs.isdisjoint(self.resource.jobs(row))
         )
+
+    def pin_preview(self, job: int | None) -> None:
+        self.row_preview.pin(job)
 
     def seek_job(self, number: int) -> None:
         self._sought_key = job_name(number)
@@ -477,7 +500,7 @@ class MainScreen(BaseScreen):
 
     def on_rejected_load(self) -> None:
         """Clear the rejected filter, and open its text for editing."""
-        text = str(self.state.filter)
+        text = self.state.filter.text(self.resource.kinds)
         self._change(filter=filters.NOTHING, name="")
         if text:
             self.type("/", text, self.complete_filter)
@@ -571,7 +594,6 @@ class MainScreen(BaseScreen):
         self.load()
         self._draw()
         self.row_preview.place()
-        self.refresh_bindings()
 
     def _draw(self) -> None:
         state = self.state
@@ -584,8 +606,13 @@ class MainScreen(BaseScreen):
         self._show_title()
         self._show_tabs()
         self.row_preview.follow()
+        self.refresh_bindings()
 
     @on(ResourceTable.Marked)
+    def _marked(self) -> None:
+        self._show_title()
+        self.refresh_bindings()
+
     def _show_title(self) -> None:
         title = title_parts(self._view, self.state, len(self.table.marked))
         self.query_one(Title).show(*title, read_only=self.read_only)

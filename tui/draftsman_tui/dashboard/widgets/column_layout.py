@@ -6,7 +6,7 @@ space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,11 +54,13 @@ def layout(
     shift: int = 0,
     content: Sequence[int] = (),
     *,
+    empty: Collection[int] = (),
     two_lines: bool = False,
 ) -> ColumnLayout:
     """Lay out columns for a width in cells; with `two_lines`, some are below others.
 
-    `content` has the longest text width of each column, if known. `chosen` has column heads in
+    `content` has the longest text width of each column, if known, and `empty` the columns that are
+    hidden because no row has a text for them. `chosen` has column heads in
     display order; empty means those that fit. `shift` is the number of columns scrolled off to the
     left; the first column stays.
     """
@@ -68,11 +70,7 @@ def layout(
     heads = {column.head: (nth, column) for nth, column in all_columns}
     selected = [heads[head] for head in chosen if head in heads] or all_columns
     if not chosen and not shift:
-        useful = [
-            (nth, column)
-            for nth, column in all_columns
-            if not (column.optional and content and not content[nth])
-        ]
+        useful = [(nth, column) for nth, column in all_columns if nth not in empty]
         fitting = [(nth, column) for nth, column in useful if column.from_width <= width]
         return ColumnLayout(_placed(fitting, width, content), False, len(fitting) < len(useful))
     scrolled = selected[1 + min(shift, max_shift(columns, width, chosen)) :]

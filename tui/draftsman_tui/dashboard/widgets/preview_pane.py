@@ -6,12 +6,13 @@ The preview of a job has its state, its open questions and its newest events.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
 from draftsman.entities.cells import Cell
+from draftsman.errors import CommandHint
 from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.jobs.details import header
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
@@ -49,14 +50,16 @@ class PreviewPane(ItemList, can_focus=False):
         """Show the charts of a row; None: nothing."""
         self.show(partial(chart_items, resource, row, height))
 
-    def show_job(self, snapshot: JobSnapshot | None, now: datetime) -> None:
-        """Show a job; None: nothing, or not loaded yet."""
+    def show_job(
+        self, snapshot: JobSnapshot | None, now: datetime, hints: Callable[[CommandHint], str] = str
+    ) -> None:
+        """Show a job, with commands as `hints` words them; None: nothing, or not loaded yet."""
         job = None if snapshot is None else snapshot.job.number
         if job != self._job:
             self._job = job
             self.reset(None, selectable=False, follows=False)
             self.go_to_row(0)
-        self.show(partial(job_items, snapshot, now))
+        self.show(partial(job_items, snapshot, now, hints))
 
 
 def chart_items(resource: Resource[Any], row: Any, height: int, width: int) -> list[Item]:
@@ -82,13 +85,15 @@ def _counted(state: str, count: int) -> str:
     return f"{count:,} {state}{'s' if is_noun and count != 1 else ''}"
 
 
-def job_items(snapshot: JobSnapshot | None, now: datetime, width: int) -> list[Item]:
+def job_items(
+    snapshot: JobSnapshot | None, now: datetime, hints: Callable[[CommandHint], str], width: int
+) -> list[Item]:
     """Return the state of a job, its open questions, its request and its newest events."""
     if snapshot is None:
         return []
     job = snapshot.job
     title = one_line(f"{job.name} · {job.title}")
-    rows = header.head(snapshot, now, width - 2)
+    rows = header.head(snapshot, now, width - 2, hints)
     if snapshot.open is not None and not (snapshot.why and snapshot.why.paused):
         del rows[header.WHAT_NEXT]  # the question follows
     items = [

@@ -93,6 +93,8 @@ class ResourceTable(CursorList):
         """Keys of the marked rows."""
         self._last_mark = 0
         self._dragged_from: int | None = None
+        self._stays_first = True
+        """Whether the cursor stays on the first row when others become the first."""
         self._supervised = supervised
         self.now = datetime.now(UTC)
         self._resource: Resource[Any] | None = None
@@ -102,6 +104,8 @@ class ResourceTable(CursorList):
         self._shift = 0
         self._laid_out: tuple[Any, ...] = ()
         self._measured: Sequence[Any] | None = None
+        self._empty: frozenset[int] = frozenset()
+        """The columns that are hidden because no row has a text for them."""
         self._layout = ColumnLayout((), False, False)
         self._starts: Sequence[int] = range(1)
         """First line of each row, and the number of all lines."""
@@ -151,6 +155,11 @@ class ResourceTable(CursorList):
             return marked
         return list(self.head.rows) if self.head is not None else [self._line]
 
+    def choose(self) -> list[Any]:
+        """Return the selected rows for a command; the cursor stays on its row from now on."""
+        self._stays_first = False
+        return self.selected
+
     def show(
         self,
         resource: Resource[Any],
@@ -160,7 +169,9 @@ class ResourceTable(CursorList):
     ) -> None:
         """Show rows and heads of groups; None while loading.
 
-        The cursor stays on its row, and the row on its screen line.
+        The cursor stays on its row, and the row on its screen line; a cursor that was not moved
+        stays at the top, where the rows are that need a person, and so does one that was moved
+        beyond the first row.
         """
         is_other = resource is not self._resource
         old_key = None if is_other or not self._keys else self._keys[self.cursor]
@@ -174,16 +185,29 @@ class ResourceTable(CursorList):
             self.marked &= {resource.key(row) for row in self.rows}
         if is_other:
             self._shift = 0
+            self._empty = frozenset()
+        if rows is not None:
+            self._empty = self._empty_columns(resource)
         self._measure()
-        stays_first = resource.follows and self.cursor == 0
-        if is_other:
+        if is_other or not rows:
+            self._stays_first = True
+        if self._stays_first:
             self.cursor = 0
-        elif old_key in self._keys and not stays_first:
+        elif old_key in self._keys:
             self.cursor = self._keys.index(old_key)
         self.cursor = self._beside_rules(self._clamp(self.cursor), 1)
-        self.go_to_row(self.span(self.cursor)[0] - offset)
+        self.go_to_row(0 if self._stays_first else self.span(self.cursor)[0] - offset)
         self.keep_in_view()
         self.refresh()
+
+    def _empty_columns(self, resource: Resource[Any]) -> frozenset[int]:
+        """Return the optional columns for which no row has a text, visible or not."""
+        rows = self.rows
+        optional = [nth for nth, column in enumerate(resource.columns) if column.optional]
+        cell = [column.cell for column in resource.columns]
+        return frozenset(
+            nth for nth in optional if not any(cell[nth](row, self.now).text for row in rows)
+        )
 
     @property
     def has_two_lines(self) -> bool:
@@ -228,11 +252,14 @@ class ResourceTable(CursorList):
         first = self._beside_rules(0, 1)
         if (by > 0 and self.cursor == len(self._keys) - 1) or (by < 0 and self.cursor == first):
             self.post_message(self.AtEnd(1 if by > 0 else -1))
+        beyond_first = by < 0 and self.cursor + by < 0
         self.move_to(self.cursor + by)
+        self._stays_first = beyond_first
 
     def move_to(self, index: int, *, scroll: bool = True) -> None:
         """Move the cursor to a row; rules between groups are passed."""
         step = 1 if index > self.cursor else -1
+        self._stays_first = False
         super().move_to(self._beside_rules(self._clamp(index), step), scroll=scroll)
 
     def _beside_rules(self, index: int, step: int) -> int:
@@ -400,16 +427,21 @@ class ResourceTable(CursorList):
                 chosen=self._shape.columns,
                 shift=self._shift,
                 content=self._content(top),
+                empty=self._empty,
                 two_lines=self.has_two_lines,
             )
         return self._layout
 
     def _content(self, top: int) -> list[int]:
-        """Return the longest text width of each column in the visible rows."""
+        """Return the longest text width of each column in the visible rows.
+
+        Where all of them are folded, those of the first rows.
+        """
         if self._resource is None:
             return []
         lines = self.lines[self._index_at(top) : self._index_at(top + self.visible_rows) + 1]
         rows = [line for line in lines if not isinstance(line, GroupHead)]
+        rows = rows or [*self.rows[: self.visible_rows]]
         texts = zip(*(self._resource.cells(row, self.now) for row in rows), strict=True)
         return [max(cell_len(cell.text) for cell in column) for column in texts]
 
@@ -457,7 +489,7 @@ class ResourceTable(CursorList):
             yield between
 
     def _rule(self, head: GroupHead) -> Strip:
-        text = Segment(f"── {one_line(head.label)} · {len(head.rows):,} ", self._rule_style)
+        text = Segment(f"── {one_line(head.label)} · {head.count} ", self._rule_style)
         line = "─" * max(0, self.size.width - cell_len(text.text))
         return Strip([text, Segment(line, self.rich_style + self._partial("rule"))])
 

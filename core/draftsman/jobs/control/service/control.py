@@ -11,7 +11,15 @@ from draftsman.deliveries.store import deliveries
 from draftsman.errors import CommandHint, LostRace, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, new_id, unknown_job
 from draftsman.jobs.control import store
-from draftsman.jobs.fits import CANCELABLE, DISMISSABLE, PAUSABLE, RETRYABLE
+from draftsman.jobs.fits import (
+    CANCELABLE,
+    DISMISSABLE,
+    PAUSABLE,
+    RETRYABLE,
+    UNDISMISSABLE,
+    Fit,
+    not_open,
+)
 from draftsman.jobs.job import Status
 from draftsman.jobs.job_summary import Dismissal
 from draftsman.jobs.requests.invocation import SubmitResult
@@ -270,12 +278,13 @@ class JobControl:
         reason = (clean(reason).strip()[:REASON_LIMIT] if reason else None) or None
 
         async def work(conn: Connection) -> DismissResult:
-            locked, by = await self._lock_dismissable(conn, job, actor)
+            locked, by = await self._lock_failure(conn, job, actor, DISMISSABLE)
             repeated = event is not None and await store.has_control_event(conn, job, event)
             changed = repeated or await store.dismiss(conn, job, by.name, reason, event)
             dismissal = await store.dismissal(conn, job)
             if dismissal is None and not repeated:
-                raise await self._not_dismissable(conn, job)
+                retry = (await store.retries(conn, [job])).get(job)
+                raise Refused(not_open(retry, None, denied=True), subject=job_name(job))
             return DismissResult(job, locked.status, dismissal, changed)
 
         return await self._db.run_transaction(work)
@@ -287,7 +296,7 @@ class JobControl:
         """
 
         async def work(conn: Connection) -> DismissResult:
-            locked, by = await self._lock_dismissable(conn, job, actor)
+            locked, by = await self._lock_failure(conn, job, actor, UNDISMISSABLE)
             if event is not None and await store.has_control_event(conn, job, event):
                 return DismissResult(job, locked.status, await store.dismissal(conn, job), False)
             if not await store.undismiss(conn, job, by.name, event):
@@ -296,21 +305,16 @@ class JobControl:
 
         return await self._db.run_transaction(work)
 
-    async def _lock_dismissable(
-        self, conn: Connection, job: int, actor: Actor
+    async def _lock_failure(
+        self, conn: Connection, job: int, actor: Actor, fit: Fit
     ) -> tuple[LockedJob, Actor]:
         actor = self._policy.resolve(actor)
         locked = await jobs.lock_to_cancel(conn, job)
         if locked is None:
             raise unknown_job(job)
         self._policy.check(actor, Verb.DISMISS, invoker=locked.invoker_id)
-        DISMISSABLE.check(job_name(job), locked.status)
+        fit.check(job_name(job), locked.status)
         return locked, actor
-
-    async def _not_dismissable(self, conn: Connection, job: int) -> Refused:
-        retry = (await store.retries(conn, [job])).get(job)
-        why = "was denied by a person" if retry is None else f"was retried as {job_name(retry)}"
-        return Refused(f"{why}; nothing to dismiss", subject=job_name(job))
 
     async def refuse(self, job: int, action: str, event: str, actor: Actor, reason: str) -> None:
         """Record a denied attempt to `cancel`, `retry` or `dismiss` a job.

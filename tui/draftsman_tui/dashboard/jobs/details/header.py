@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Final
 
 from draftsman.deliveries.result_text import change_summary
 from draftsman.entities import cells
 from draftsman.entities.cells import Cell
+from draftsman.errors import CommandHint
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
+from draftsman.formats.truncation import truncate
 from draftsman.ids import actor_name
+from draftsman.jobs.details.sections.runs import result_parts
 from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, expiry_text
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.retries import ErrorClass
@@ -24,10 +27,16 @@ from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 
 WHAT_NEXT: Final = 2
 """Index of the row with the condition that a job waits for."""
+RESULT_LINES: Final = 3
+"""Lines of a result without a summary to show."""
+RESULT_LENGTH: Final = 160
+"""Characters of these lines."""
 
 
-def head(snapshot: JobSnapshot, now: datetime, width: int = 80) -> list[Row]:
-    """Return the rows of the header: three, and the bar of a card."""
+def head(
+    snapshot: JobSnapshot, now: datetime, width: int = 80, show: Callable[[CommandHint], str] = str
+) -> list[Row]:
+    """Return the rows of the header: three, and the bar of a card; `show` words commands."""
     job = snapshot.job
     paused = snapshot.why is not None and snapshot.why.shown_as_paused
     role = cells.job_status(job.status, job.error_class, paused=paused).role
@@ -37,7 +46,7 @@ def head(snapshot: JobSnapshot, now: datetime, width: int = 80) -> list[Row]:
             *_separated(_origin(job, now)),
         ),
         tuple(_separated(_progress(snapshot, now))[1:]),
-        _what_next(snapshot, now),
+        _what_next(snapshot, show),
         bar(job_phases(job, snapshot.details.runs, snapshot.details.questions, now), width),
     ]
 
@@ -102,7 +111,7 @@ def _until(snapshot: JobSnapshot, now: datetime) -> Cell | None:
     return Cell(f"{verb} {times.due(seconds)}", "warns")
 
 
-def _what_next(snapshot: JobSnapshot, now: datetime) -> Row:
+def _what_next(snapshot: JobSnapshot, show: Callable[[CommandHint], str]) -> Row:
     job = snapshot.job
     if job.cancel_requested_by and job.status not in TERMINAL:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
@@ -113,7 +122,7 @@ def _what_next(snapshot: JobSnapshot, now: datetime) -> Row:
         is_running = job.status is Status.RUNNING
         role = "warns" if snapshot.why.paused else "asks" if snapshot.open else "head"
         lead = Cell("now  " if is_running else "waits  ", role)
-        then = Cell(one_line(f"; {_then(snapshot, snapshot.why)}"), "dim")
+        then = Cell(one_line(f"; {_then(snapshot, snapshot.why, show)}"), "dim")
         doing = (Cell(f"; {snapshot.doing}", "busy"),) if is_running and snapshot.doing else ()
         return (lead, Cell(one_line(snapshot.why.text)), *doing, then)
     if job.status is Status.COMPLETED:
@@ -132,11 +141,10 @@ def _what_next(snapshot: JobSnapshot, now: datetime) -> Row:
         and (question := expiring_question(snapshot.details.questions)) is not None
     ):
         return (Cell("expired  ", "bad"), Cell(one_line(expiry_text(question))))
-    kind = f" ({job.error_class})" if job.error_class else ""
-    return (Cell("error  ", "bad"), Cell(one_line(f"{job.last_error or 'no message'}{kind}")))
+    return (Cell("error  ", "bad"), Cell(one_line(job.last_error or "no message")))
 
 
-def _then(snapshot: JobSnapshot, why: WaitReason) -> str:
+def _then(snapshot: JobSnapshot, why: WaitReason, show: Callable[[CommandHint], str]) -> str:
     """Return the hint, with the dashboard's keys where it has them."""
     several = len(snapshot.open_questions) > 1
     if why.paused:
@@ -146,12 +154,18 @@ def _then(snapshot: JobSnapshot, why: WaitReason) -> str:
         return f"{len(snapshot.open_questions)} open questions: answer each in the tab questions"
     if snapshot.open is not None:
         return "a: decide" if snapshot.open.kind is QuestionKind.APPROVAL else "a: answer"
-    return "l: show log" if why.reason == "running" else why.next_step
+    return "l: show log" if why.reason == "running" else why.next_step_in(show)
 
 
 def _summary(job: Job) -> str:
-    result = job.result or {}
-    return str(result.get("summary") or ("see the files tab" if result else "no result"))
+    """Return the summary of the result, or its first lines."""
+    if summary := (job.result or {}).get("summary"):
+        return str(summary)
+    lines = [line for part in result_parts(job) for line in part.text.splitlines() if line.strip()]
+    shown = [" ".join(line.split()) for line in lines[:RESULT_LINES]]
+    text = truncate(" · ".join(shown), RESULT_LENGTH)
+    is_cut = len(lines) > RESULT_LINES or text.endswith("…")
+    return f"{text} (all of it in the tab artifacts)" if is_cut else text or "no result"
 
 
 def _separated(cells: Iterator[Cell]) -> list[Cell]:

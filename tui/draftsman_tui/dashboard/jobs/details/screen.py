@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
+from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman_tui.common.job_pages import source_of
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
 from draftsman_tui.dashboard.changes.tab import truncation
@@ -125,6 +126,10 @@ class JobScreen(BaseScreen):
     @property
     def invokers(self) -> Sequence[str]:
         return () if self.snapshot is None else (self.snapshot.job.invoker_id,)
+
+    @property
+    def job_states(self) -> Sequence[WaitReason]:
+        return () if self.snapshot is None else [self.snapshot.details.wait_reason]
 
     def body(self) -> Iterable[Widget]:
         yield JobHeader()
@@ -258,11 +263,9 @@ class JobScreen(BaseScreen):
     @on(JobLoaded)
     def _job_loaded(self, loaded: JobLoaded) -> None:
         if loaded.snapshot.job.number == self.number:
-            first = self.snapshot is None
             self.snapshot = loaded.snapshot
             self._draw()
-            if first:
-                self.refresh_bindings()
+            self.refresh_bindings()
 
     @on(Tabs.Chosen)
     def _clicked(self, chosen: Tabs.Chosen) -> None:
@@ -315,7 +318,8 @@ class JobScreen(BaseScreen):
         now = self.refresher.now
         is_card = self.size.height >= CARD_ROWS
         header.set_class(is_card, "card")
-        rows = [] if snapshot is None else head(snapshot, now, max(20, self.size.width - 6))
+        width = max(20, self.size.width - 6)
+        rows = [] if snapshot is None else head(snapshot, now, width, self.hints_of(self.number))
         title = "" if snapshot is None else snapshot.job.title
         header.border_title = Text(one_line(title)) if is_card else None
         header.show(rows)
@@ -375,7 +379,7 @@ class JobScreen(BaseScreen):
         title = [job_name(self.number), self.tab]
         if self.tab == "log" and self.loader.run is not None:
             title[-1] = f"log of run .{self.loader.run}"
-        if JOB_TABS[self.tab].follows and job is not None:
+        if JOB_TABS[self.tab].follows and self.snapshot is not None and not self.snapshot.over:
             title.append("following" if self.item_list.following else "f: follow")
         if self.tab == "diff" and self.snapshot is not None:
             title += filter(None, [truncation(self.snapshot)])

@@ -35,7 +35,7 @@ async def log(screen: BaseScreen, text: str) -> None:
     if isinstance(screen, JobScreen):
         screen.show_run(int(run) if run.isdecimal() else None)
     else:
-        screen.open_job(screen.jobs()[0], "log")
+        screen.open_job(screen.job(), "log")
 
 
 @dashboard_command("previous-tab", CommandGroup.JOB, keys="left,h", on=JOB)
