@@ -216,7 +216,7 @@ def test_account_is_that_of_the_first_person_who_has_it(seed: int) -> None:
 
 
 def _random_person(choice: random.Random, name: str, names: list[str]) -> Person:
-    channels = [channel for channel in ("slack", "trello", "mail", "cli") if choice.random() < 0.5]
+    channels = [channel for channel in ("slack", "trello", "web", "cli") if choice.random() < 0.5]
     return Person(
         name,
         frozenset({"invoker"}),
