@@ -131,7 +131,7 @@ DECLARE
     counts   int[];
     fits     boolean;
 BEGIN
-    IF EXISTS (SELECT FROM draftsman.limits WHERE partition IS NOT NULL) THEN
+    IF EXISTS (SELECT FROM draftsman.limits WHERE scope = 'queue' AND partition IS NOT NULL) THEN
         IF draftsman.postpones() THEN
             INSERT INTO draftsman.postponed_work (jobs) VALUES (limit_jobs.jobs);
         ELSE

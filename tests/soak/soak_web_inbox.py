@@ -91,6 +91,12 @@ COVERED: Final = """[...document.querySelectorAll("#decide textarea")].filter((f
   const bar = document.querySelector(".decision").getBoundingClientRect();
   return field.getBoundingClientRect().bottom > bar.top;
 }).map((field) => field.id).join()"""
+IN_SIGHT: Final = """(() => {
+  const problem = document.querySelector("#reason-problem")?.getBoundingClientRect();
+  const bar = document.querySelector(".decision")?.getBoundingClientRect();
+  return problem && document.activeElement.id === "reason"
+    && problem.top > 0 && problem.bottom < bar.top;
+})()"""
 AXE: Final = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
   .filter((item) => ["serious", "critical"].includes(item.impact))
   .map((item) => `${item.id}: ${item.nodes.map((node) => node.html).join(" ").slice(0, 300)}`))"""
@@ -368,6 +374,24 @@ async def test_a_comment_begins_at_the_number_of_a_line(
     await tab.is_at(f"{path}?recorded")
     question = await rt.questions.get(work.number, 1)
     assert [str(comment) for comment in question.comments] == ["a.py:3: why?"]
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_the_problem_of_a_form_is_in_sight_beside_its_field(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, scripts: bool
+) -> None:
+    work = await make.reviewed(changes(12, 30))
+    tab = await sign_in(browser, inbox, people, "dave")
+    await tab.resize(390)
+    await tab.page.tell("Emulation.setScriptExecutionDisabled", value=not scripts)
+    await tab.go(f"/questions/{work.name}/1")
+    await tab.click("button[value=request-changes]")
+
+    async def is_in_sight() -> bool:
+        return bool(await tab.page.evaluate(IN_SIGHT))
+
+    await until(is_in_sight, "the problem, and the field that has the focus")
+    assert "a request for changes needs a text or a comment" in await tab.text()
 
 
 @pytest.mark.parametrize("scripts", [True, False])

@@ -241,6 +241,7 @@ async def _question_page(
         has_patch=question.patch_sha256 is not None and not missing,
         note=await _note(context, question, note),
         problem=problem,
+        problem_in_form=status == 422,
         entered=entered,
         wants_comment="comment" in entered,
         choices=_choices(question),

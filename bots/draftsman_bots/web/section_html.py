@@ -99,9 +99,10 @@ def _part(part: SectionPart, section: JobSection) -> str:
         case _ if part.document:
             return f'<div class="shown">{print_html(part.document, SHOWN)}</div>'
         case _:
+            text = "\n".join(map(link_html, part.text.split("\n")))
             return (
                 f'<div class="code context" role="region" tabindex="0"'
-                f' aria-label="{inert(section.title)}"><pre>{inert(part.text)}</pre></div>'
+                f' aria-label="{inert(section.title)}"><pre>{text}</pre></div>'
             )
 
 

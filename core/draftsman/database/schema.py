@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, LiteralString
 
 from psycopg import errors, sql
 
-from draftsman.database.database import Connection, execute, rows, scalar
+from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
+from draftsman.database.server_health import OldestSnapshot
 from draftsman.database.session_settings import OF_SESSIONS, PINNED
 
 if TYPE_CHECKING:
@@ -152,6 +153,12 @@ async def grant_roles(conn: Connection) -> str:
 async def new_epoch(conn: Connection) -> int:
     """Start a new epoch of the event feed."""
     return int(await scalar(conn, _Q["new_epoch"]))
+
+
+async def oldest_snapshot(conn: Connection) -> OldestSnapshot | None:
+    """Return the oldest transaction of another session that has a snapshot, if one is open."""
+    found = await fetch_all(conn, _Q["oldest_snapshot"], None, OldestSnapshot)
+    return found[0] if found else None
 
 
 async def foreign_settings(conn: Connection) -> list[str]:

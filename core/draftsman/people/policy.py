@@ -130,6 +130,29 @@ def _names_people(channel: ChannelName) -> bool:
     return plugin is not None and plugin.facts.accounts == "person"
 
 
+class _Accounts:
+    """An index of the first person with each account."""
+
+    def __init__(self, people: Mapping[str, Person]) -> None:
+        self.people = people
+        self._persons = [*people.values()]
+        self._by_account: dict[tuple[ChannelName, str], int] = {}
+        self._by_name: dict[str, int] = {}
+        for place, person in enumerate(self._persons):
+            self._by_name.setdefault(person.name, place)
+            for channel in person.ids:
+                for account in person.accounts(channel):
+                    self._by_account.setdefault((channel, account), place)
+
+    def holder(self, channel: ChannelName, id: str) -> Person | None:
+        """Return the first person of whom `has_account` is true."""
+        places = [self._by_account.get((channel, id))]
+        if _names_people(channel):
+            places.append(self._by_name.get(id))
+        known = [place for place in places if place is not None]
+        return self._persons[min(known)] if known else None
+
+
 @dataclass(slots=True)
 class Policy:
     """People, groups and their permissions; without people, every action is refused.
@@ -144,6 +167,7 @@ class Policy:
     """In which times are shown to several readers, or to one who is not known."""
     login: str | None = field(default=None, compare=False)
     """Login of the owner of an embedded database; None on a server."""
+    _accounts: _Accounts | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def owner(self) -> str | None:
@@ -172,10 +196,8 @@ class Policy:
         if invoker == self.login and self.owner is not None:
             return self.owner
         channel, _, id = invoker.partition(":")
-        for person in self.people.values():
-            if person.has_account(channel, id):
-                return person.name
-        return invoker
+        person = self._holder(channel, id)
+        return invoker if person is None else person.name
 
     def name_of(self, actor: str) -> str:
         """Return the person of an actor, else the name of its account."""
@@ -197,13 +219,18 @@ class Policy:
         display_name = clean(actor.display_name)[:DISPLAY_NAME]
         if (id, display_name) != (actor.id, actor.display_name):
             actor = replace(actor, id=id, display_name=display_name)
-        for person in self.people.values():
-            if person.has_account(actor.channel, actor.id):
-                roles = ROLES if actor.owner else person.roles
-                return replace(actor, person=person.name, roles=roles)
+        if (person := self._holder(actor.channel, actor.id)) is not None:
+            roles = ROLES if actor.owner else person.roles
+            return replace(actor, person=person.name, roles=roles)
         if actor.owner:
             return replace(actor, person=actor.person or actor.id, roles=ROLES)
         return actor
+
+    def _holder(self, channel: ChannelName, id: str) -> Person | None:
+        """Return the person who has an account, which each request asks, by an index."""
+        if self._accounts is None or self._accounts.people is not self.people:
+            self._accounts = _Accounts(self.people)
+        return self._accounts.holder(channel, id)
 
     def check(self, actor: Actor, verb: Verb, *, invoker: str | None = None) -> None:
         """Raise NotPermitted unless the actor may act; `invoker` is that of the job, if any."""

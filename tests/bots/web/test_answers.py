@@ -234,7 +234,9 @@ async def test_an_answer_of_another_type_is_refused_with_what_is_allowed(
     path = f"/questions/{work.name}/1"
     assert "Answer: a whole number, such as 31" in (await ben.get(path)).text
     refused = await ben.post(path, {**await ben.hidden(path), "text": "next"})
-    assert "&#39;next&#39; is not a whole number; enter a whole number, such as 31" in refused.text
+    problem = "&#39;next&#39; is not a whole number; enter a whole number, such as 31"
+    assert refused.text.count(problem) == 2, "above the page, and beside its field"
+    assert 'aria-describedby="text-problem" autofocus>next</textarea>' in refused.text
     answered = await ben.post(path, {**await ben.hidden(path), "text": " 031 "})
     assert answered.status_code == 303
     question = await rt.questions.get(work.number, 1)

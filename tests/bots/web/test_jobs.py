@@ -89,9 +89,11 @@ async def test_a_job_has_result_questions_events_and_log(
     assert "Run 1 started</span></summary>" in page
     assert f'data-stream="/jobs/{work.name}/log?after=1.1-0.0"' in page
     assert ">Refresh</a>" in page
-    done = await make.completed({"summary": "All <b>good</b>"})
+    url = "https://forge.example/acme/shop/pull/9"
+    done = await make.completed({"summary": "All <b>good</b>", "pr_url": url})
     finished = (await ben.get(f"/jobs/D-{done}")).text
     assert "All &lt;b&gt;good&lt;/b&gt;" in finished
+    assert f'<a href="{url}" rel="noreferrer noopener">{url}</a>' in finished
     assert "live-log.js" not in finished
     assert "No output.</p>" in finished
     assert (await ben.get(f"/jobs/D-{done}/changes")).status_code == 404

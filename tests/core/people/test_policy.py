@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import replace
 
@@ -194,3 +195,35 @@ def test_a_refusal_names_the_unassigned_role_and_the_people_who_can_assign_it(
         policy.check(ben, Verb.APPROVE)
     with pytest.raises(NotPermitted, match=re.escape(message)):
         policy.check_vote(ben, ["ben"], invoker="anna")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_account_is_that_of_the_first_person_who_has_it(seed: int) -> None:
+    """People may have each other's accounts, and names that are accounts of others."""
+    choice = random.Random(seed)
+    names = ["a", "b", "c", "d"]
+    policy = Policy()
+    for _ in range(3):  # the people are replaced
+        order = choice.sample(names, 4)
+        policy.people = {name: _random_person(choice, name, names) for name in order}
+        for channel in ("slack", "trello", "web", "mail", "cli", "none"):
+            for id in [*names, "x"]:
+                holders = (p for p in policy.people.values() if p.has_account(channel, id))
+                holder = next(holders, None)
+                expected = None if holder is None else holder.name
+                assert policy.resolve(Actor(channel, id, id)).person == expected
+                assert policy.requester(f"{channel}:{id}") == (expected or f"{channel}:{id}")
+
+
+def _random_person(choice: random.Random, name: str, names: list[str]) -> Person:
+    channels = [channel for channel in ("slack", "trello", "web", "cli") if choice.random() < 0.5]
+    return Person(
+        name,
+        frozenset({"invoker"}),
+        {channel: choice.choice(names) for channel in channels},
+        further_ids={
+            channel: tuple(choice.sample(names, 2))
+            for channel in ("slack", "trello")
+            if choice.random() < 0.5
+        },
+    )

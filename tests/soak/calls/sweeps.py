@@ -175,6 +175,7 @@ CALLS: Final[dict[str, Call]] = {
     "schema.enums": _schema("enums"),
     "schema.set_local": _schema("set_local", settings='{"jit": "off"}'),
     "schema.has_start_up_options": _schema("has_start_up_options"),
+    "schema.oldest_snapshot": Call(schema.oldest_snapshot),
     "schema.foreign_settings": Call(
         schema.foreign_settings, rows=1000, why="the settings of roles, which have no index"
     ),

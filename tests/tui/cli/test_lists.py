@@ -52,7 +52,7 @@ async def test_each_list_counts_its_rows(cli: Cli, make: Factory) -> None:
         document = (await cli(*words, *limit, "--count", "--json")).json
         assert document == {"count": expected, "capped": False}, words
     assert lists > 15
-    (await cli("stats", "--count")).refused(2, "--count require --people")
+    (await cli("stats", "--count")).refused(2, "--count requires --people")
 
 
 async def test_jobs_are_counted_with_each_filter(

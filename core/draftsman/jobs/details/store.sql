@@ -643,5 +643,8 @@ SELECT count(*),
 SELECT current_setting('server_version') AS version,
        extract(epoch FROM clock_timestamp())::float8 AS clock, current_setting('fsync') AS fsync,
        current_setting('synchronous_commit') AS synchronous_commit,
+       current_setting('autovacuum')::boolean AND current_setting('track_counts')::boolean
+       AS autovacuum,
+       extract(epoch FROM current_setting('autovacuum_naptime')::interval)::float8 AS naptime,
        inet_server_addr() IS NULL AS local, session_user::text AS role,
        draftsman.session_kind() AS kind

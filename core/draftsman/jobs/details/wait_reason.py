@@ -11,8 +11,8 @@ from uuid import UUID
 from draftsman.errors import CommandHint
 from draftsman.formats.amounts import counted
 from draftsman.formats.times import format_time, span
-from draftsman.ids import actor_name, job_name, pause_name, worker_name
-from draftsman.jobs.job import LEASED, TERMINAL, Status
+from draftsman.ids import account_name, job_name, pause_name, worker_name
+from draftsman.jobs.job import FAILURES, LEASED, TERMINAL, Status
 from draftsman.jobs.job_summary import Dismissal
 from draftsman.jobs.retries import ErrorClass, RetryCounts, layer
 from draftsman.questions.question import (
@@ -228,7 +228,22 @@ def _ended(facts: JobFacts) -> tuple[str, str, NextStep]:
         check = _command("agents check", facts.absent_agent)
         where = "to check the agent on the host of the worker: "
         return "no_program", facts.last_error or "failed", (where, check, "; ", *retry)
-    return "ended", facts.last_error or "finished", retry
+    if facts.status not in FAILURES:
+        return "ended", facts.last_error or "finished", retry
+    log = ("; to read its log: ", _command("logs", name)) if facts.started else ()
+    dismiss = ("; to take it out of attention: ", _command("dismiss", name))
+    return "ended", _failed(facts), (*retry, *log, *dismiss)
+
+
+def _failed(facts: JobFacts) -> str:
+    """Return the error of a failed job, and why it was not retried once more."""
+    error = facts.last_error or "failed"
+    if facts.status is Status.DEAD_LETTER:
+        attempts = f"{facts.attempts} of {facts.max_attempts} attempts"
+        return f"{error}; after {attempts} and {facts.retry_count} of {facts.max_retries} retries"
+    if facts.error_class == ErrorClass.PERMANENT:
+        return f"{error}; a permanent error is not retried"
+    return error
 
 
 def _retry(facts: JobFacts) -> str:
@@ -259,7 +274,7 @@ def expiry_text(question: Question) -> str:
 
 
 def _canceled(facts: JobFacts) -> str:
-    by = f" by {actor_name(facts.cancel_requested_by)}" if facts.cancel_requested_by else ""
+    by = f" by {account_name(facts.cancel_requested_by)}" if facts.cancel_requested_by else ""
     return f"canceled{by}{f': {facts.cancel_reason}' if facts.cancel_reason else ''}"
 
 
@@ -379,7 +394,7 @@ def _reserved(facts: JobFacts, job: int) -> tuple[str, str, NextStep]:
 def _pause(facts: JobFacts) -> str:
     assert facts.paused_at is not None  # noqa: S101 - the job or its queue is paused
     return (
-        f"since {format_time(facts.paused_at)} by {actor_name(facts.paused_by or '')}:"
+        f"since {format_time(facts.paused_at)} by {account_name(facts.paused_by or '')}:"
         f" {facts.pause_reason}"
     )
 

@@ -91,6 +91,7 @@ def test_the_first_start_creates_a_database_without_a_locale_and_a_network_port(
         "synchronous_commit": "on",
         "listen_addresses": "",
         "jit": "off",
+        "autovacuum_naptime": "5s",
         "TimeZone": "UTC",
     }.items():
         assert value(url, f"SELECT current_setting('{setting}')") == expected

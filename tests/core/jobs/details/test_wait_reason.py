@@ -53,14 +53,21 @@ async def test_a_retry_is_from_a_checkpoint_only_if_there_is_one(
     saved = await make.running()
     await rt.checkpoints.save(saved.lease, {"page": 2})
     await rt.settlement.failure(saved, Failure("broken", declared="PERMANENT"))
-    steps = [(await rt.read_model.why(n)).next_step for n in (never, child, parent.number)]
+    steps = [
+        (await rt.read_model.why(number)).next_step.partition("; to read")[0]
+        for number in (never, child, parent.number)
+    ]
     assert steps == [
         f"it never started; to run it: draftsman retry D-{never}",
         f"it never started; to run it: draftsman retry D-{child}",
         f"to retry: draftsman retry {parent.name}",
     ]
     step = (await rt.read_model.why(saved.number)).next_step
-    assert step == f"to retry from the last checkpoint: draftsman retry {saved.name}"
+    assert step == (
+        f"to retry from the last checkpoint: draftsman retry {saved.name}; to read its log:"
+        f" draftsman logs {saved.name}; to take it out of attention:"
+        f" draftsman dismiss {saved.name}"
+    )
 
 
 async def test_a_job_that_was_retried_names_its_retry(
@@ -256,8 +263,10 @@ async def test_a_claimed_job_names_its_worker(make: Factory, rt: Runtime) -> Non
 async def test_a_finished_job_shows_its_outcome(make: Factory, rt: Runtime) -> None:
     number = await make.failed()
     why = await rt.read_model.why(number)
-    assert why.text == "no such thing"
+    assert why.text == "no such thing; a permanent error is not retried"
     assert f"draftsman retry D-{number}" in why.next_step
+    dead = await rt.read_model.why(await make.dead())
+    assert dead.text == "gone; after 1 of 1 attempts and 0 of 3 retries"
 
 
 async def test_a_canceled_job_shows_its_person_and_reason(make: Factory, rt: Runtime) -> None:

@@ -91,3 +91,17 @@ async def test_a_command_without_jobs_names_a_status_that_it_takes(
     assert refused.code == 2
     *_, status = refused.err.split()
     assert (await cli(command, "--status", status, "--dry-run", "--yes")).code == 0
+
+
+async def test_the_details_of_a_job_without_success_end_with_what_to_do(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    dead, canceled, completed = await make.dead(), await make.canceled(), await make.completed()
+    for number, step in (
+        (dead, f"to retry: draftsman retry D-{dead}; to read its log: draftsman logs D-{dead}"),
+        (canceled, f"it never started; to run it: draftsman retry D-{canceled}"),
+    ):
+        shown = await cli("show", number)
+        assert shown.err.startswith(step)
+        assert shown.err == f"{(await cli('why', number, '--json')).json['next_step']}\n"
+    assert (await cli("show", completed)).err == ""

@@ -18,6 +18,7 @@ import pytest
 from draftsman import __version__
 from draftsman.database import session_settings
 from draftsman.database.database import Connection
+from draftsman.database.server_health import ServerHealth
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.deliveries.store import rate_limits
 from draftsman.repos.repo_catalog import Repo
@@ -29,8 +30,10 @@ from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
 from draftsman_testing.fake.faults import Fault
 from draftsman_testing.trello import FakeTrello
+from draftsman_tui.cli.setup.doctor import vacuum_settings
 from tests.bots.trello.webhook_receiver import WebhookReceiver
 from tests.core.forges.api_contract import forge_harness
+from tests.support.cases import cases
 from tests.support.server import Server
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
@@ -118,6 +121,46 @@ async def test_missing_people_are_reported_with_the_way_to_add_them(
     assert "fail  people          no people are configured" in done.out
     assert f"[people.{me.id}]" in done.out
     assert done.err == "draftsman: 1 check failed\n"
+
+
+@cases(
+    ("autovacuum", "naptime", "text"),
+    [
+        (False, 5, "autovacuum does not run"),
+        (True, 61, "autovacuum starts only every "),
+        (True, 60, ""),
+    ],
+)
+def test_a_server_whose_settings_delay_vacuum_is_a_warning(
+    autovacuum: bool, naptime: float, text: str
+) -> None:
+    health = ServerHealth(
+        version="18.1",
+        clock=0,
+        fsync="on",
+        synchronous_commit="on",
+        autovacuum=autovacuum,
+        naptime=naptime,
+        local=True,
+        role="draftsman",
+        kind="owner",
+    )
+    texts = [finding.text for finding in vacuum_settings(health)]
+    assert [found[: len(text)] for found in texts] == ([text] if text else [])
+
+
+async def test_an_old_transaction_is_named_with_the_way_to_end_it(
+    cli: Cli, rt: Runtime, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rt.db.snapshot() as holding:
+        await holding.execute("SET application_name = 'nightly dump'")
+        await holding.execute("SELECT 1 FROM draftsman.jobs")
+        assert "nightly dump" not in (await cli("doctor")).out
+        monkeypatch.setattr("draftsman_tui.cli.setup.doctor.OLD_SNAPSHOT", 0.0)
+        found = json.loads((await cli("doctor", "--json")).out)["checks"]
+        texts = {check["text"]: check["hint"] for check in found if check["name"] == "vacuum"}
+        (named,) = [text for text in texts if text.startswith("nightly dump has a transaction")]
+        assert f"pg_terminate_backend({holding.info.backend_pid})" in texts[named]
 
 
 async def test_a_method_that_slack_refused_is_a_warning(cli: Cli, rt: Runtime) -> None:

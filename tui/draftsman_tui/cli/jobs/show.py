@@ -25,6 +25,7 @@ from draftsman.jobs.details.sections.section import (
     faint,
     name,
 )
+from draftsman.jobs.job import Status
 from draftsman.text import humanize
 from draftsman.workflows.dependencies import Parent
 from draftsman.workflows.groups import JobGroup
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES: Final = 8
 """Maximum number of the newest entries that are shown, if another command lists all."""
+SAYS_NEXT: Final = {Status.COMPLETED, Status.EXPIRED}
+"""Final statuses whose details name what to do, or need nothing."""
 ALL_STEPS: Final = 1000
 """Maximum number of steps in the JSON output."""
 
@@ -85,6 +88,10 @@ async def show(app: App, job: tuple[JobRef, int | None], tree: bool) -> None:
     lines = list(job_lines(details, reader, first))
     with app.out.paged():
         app.out.print(*lines)
+    why = details.wait_reason
+    is_told = details.job.status in SAYS_NEXT or why.reason == "no_program"
+    if details.is_over and not is_told:
+        app.out.info(why.next_step)
 
 
 def _data(details: JobDetails) -> dict[str, Any]:

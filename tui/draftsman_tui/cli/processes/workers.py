@@ -125,8 +125,10 @@ async def stats(
         params.check_period(since, until)
         await _print_figures(app, MONTH if since is None else since, until or 0)
         return
-    if since is not None or until is not None or app.counts:
-        raise UsageError("--since, --until and --count require --people")
+    if since is not None or until is not None:
+        raise UsageError("--since and --until require --people")
+    if app.counts:
+        raise UsageError("--count requires --people; stats without it is no list")
     async with app.runtime(read_only=True) as rt:
         viewer = rt.policy.answers_only_own(await rt.actor())
         statistics = await rt.read_model.stats(viewer)

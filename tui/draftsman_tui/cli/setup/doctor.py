@@ -40,6 +40,7 @@ from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.output import check_lines, styled
 
 if TYPE_CHECKING:
+    from draftsman.database.server_health import ServerHealth
     from draftsman.runtime import Runtime
 
 OLDEST: Final = 15
@@ -48,6 +49,10 @@ PROGRESS_INTERVAL: Final = 1.0
 """Seconds between updates of the progress."""
 SKEW: Final = 2.0
 """Maximum clock difference in seconds without a warning."""
+MAX_NAPTIME: Final = 60.0
+"""Maximum `autovacuum_naptime` in seconds without a warning: that of PostgreSQL."""
+OLD_SNAPSHOT: Final = 600.0
+"""Seconds for which a transaction may be open without a warning."""
 MAX_SCHEDULES: Final = 500
 """Maximum number of schedules that are checked."""
 MAX_REPOS: Final = 20
@@ -197,6 +202,32 @@ async def _server(rt: Runtime) -> Sequence[Finding]:
         then = "a power failure may lose acknowledged jobs; turn both settings on"
         return [Finding("database", "ok", text), Finding("durability", "warn", risk, then)]
     return [Finding("database", "ok", text), Finding("durability", "ok", "fsync on")]
+
+
+async def _vacuum(rt: Runtime) -> Sequence[Finding]:
+    """Warn about what lets claims of a deep queue and tables grow with each job."""
+    health, _ = await rt.read_model.health()
+    findings = [*vacuum_settings(health)]
+    snapshot = await rt.read_model.oldest_snapshot()
+    if snapshot is not None and snapshot.seconds > OLD_SNAPSHOT:
+        text = f"{snapshot.holder} has a transaction open for {times.span(snapshot.seconds)}"
+        text += ", so no row that was replaced since is removed"
+        then = f"end it, or in psql: {snapshot.end}; see: draftsman help --page growth"
+        findings.append(Finding("vacuum", "warn", text, then))
+    return findings
+
+
+def vacuum_settings(health: ServerHealth) -> Sequence[Finding]:
+    """Warn about settings of the server that keep vacuum from running often enough."""
+    see = "; see: draftsman help --page growth#vacuum"
+    if not health.autovacuum:
+        text = "autovacuum does not run, so tables grow with each job, and claims take longer"
+        then = f"turn autovacuum and track_counts on{see}"
+        return [Finding("vacuum", "warn", text, then)]
+    if health.naptime > MAX_NAPTIME:
+        text = f"autovacuum starts only every {times.span(health.naptime)} (autovacuum_naptime)"
+        return [Finding("vacuum", "warn", text, f"set it to 1min or less{see}")]
+    return []
 
 
 async def _migrations(rt: Runtime) -> Sequence[Finding]:
@@ -486,8 +517,8 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
 
 
 CHECKS: Final = (
-    _server, _migrations, _rights, _clock, _people, _workers, _types, _session_settings, _listen,
-    _archives, _deliveries, _dead_letters, _schedules, _code_owners, _forges,
+    _server, _vacuum, _migrations, _rights, _clock, _people, _workers, _types, _session_settings,
+    _listen, _archives, _deliveries, _dead_letters, _schedules, _code_owners, _forges,
     _profile_commits,
     doctor_checks.refused_methods,
 )  # fmt: skip

@@ -395,6 +395,7 @@ class ReadModel:
             await connection.close()
 
     foreign_settings = on_connection(schema.foreign_settings)
+    oldest_snapshot = on_connection(schema.oldest_snapshot)
 
     async def invariants(self) -> dict[str, list[tuple[int, str]]]:
         """Return, for each data invariant, at most a hundred rows that violate it."""
