@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from draftsman_bots.conversation.attachments import AttachmentDownloads
 from draftsman_bots.process.background import BackgroundTasks
 from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.people.user import Company
 from draftsman_bots.slack.requests.duplicates import DuplicateLookups
 from draftsman_bots.slack.transport.attachment_download import download
 from draftsman_bots.slack.transport.web_api import WebApi
@@ -48,12 +48,8 @@ class BotContext:
         )
 
     @property
-    def company(self) -> tuple[str | None, str | None, Collection[str]]:
-        """The home workspace, its organization, and the ids of colleagues.
-
-        None stands for unknown.
-        """
-        if self.identity.team is None:
-            return self.settings.team, None, self.identity.colleagues
-        home = self.settings.team or self.identity.team
-        return home, self.identity.enterprise or "", self.identity.colleagues
+    def company(self) -> Company:
+        """The company of the bot's workspace."""
+        known = self.identity
+        org = None if known.team is None else known.enterprise or ""
+        return Company(self.settings.team or known.team, org, known.colleagues)

@@ -22,7 +22,7 @@ from draftsman_bots.slack.payloads.payloads import (
     parse_message,
     readable_text,
 )
-from draftsman_bots.slack.people.user import SlackUser
+from draftsman_bots.slack.people.user import Company, SlackUser
 from draftsman_bots.slack.transport.payload_kind import PayloadKind
 from tests.support.cases import cases
 
@@ -170,7 +170,7 @@ def test_organization_replaces_a_missing_workspace() -> None:
     event = _message(body)
     assert event is not None
     assert event.key == f"slack:msg:E1:C1:{TS}"
-    assert not event.user.is_stranger(None)
+    assert not event.user.is_stranger(Company())
 
 
 @cases(
@@ -185,8 +185,8 @@ def test_organization_replaces_a_missing_workspace() -> None:
     ],
 )
 def test_external_users_are_recognized(team: str, home: str, stranger: bool) -> None:
-    assert SlackUser("U1", team=team, app_team=home).is_stranger(None) is stranger
-    assert SlackUser("U1", team=team).is_stranger(home) is stranger
+    assert SlackUser("U1", team=team, app_team=home).is_stranger(Company()) is stranger
+    assert SlackUser("U1", team=team).is_stranger(Company(home)) is stranger
 
 
 @cases("reader", READERS)

@@ -142,7 +142,7 @@ def _open_question(ctx: BotContext, click: BlockAction, ref: AnswerValue) -> Non
     elif click.kind == ids.REQUEST_CHANGES:
         view = modal_views.wanted_changes(ref.job, ref.question)
     else:
-        text = ctx.background.draft((click.user.account(*ctx.company), ref.job, ref.question))
+        text = ctx.background.draft((click.user.actor(ctx.company).id, ref.job, ref.question))
         view = modal_views.free_text(ref.job, ref.question, text)
     open_modal(ctx, click, view)
 

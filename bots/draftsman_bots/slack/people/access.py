@@ -43,9 +43,9 @@ async def recognize(ctx: BotContext, user: SlackUser) -> None:
     """
     colleagues = ctx.identity.colleagues
     account = f"{user.id}@{user.team}"
-    home, org, _ = ctx.company
-    origin = user.origin(home, org)
-    if origin is UserOrigin.HOME and user.team not in ("", home, org):
+    company = ctx.company
+    origin = user.origin(company)
+    if origin is UserOrigin.HOME and user.team not in ("", company.home, company.org):
         colleagues.add(user.team)
     if origin is not UserOrigin.UNSURE or colleagues & {user.team, account}:
         return
@@ -113,7 +113,7 @@ async def authorize(ctx: BotContext, user: SlackUser, channel: str = "") -> Acto
     allowed = ctx.settings.channels
     if allowed and channel and not channel.startswith("D") and channel not in allowed:
         raise ChannelNotAllowed(allowed)
-    actor = await ctx.rt.people.actor(actor_of(ctx, user))
+    actor = await ctx.rt.people.actor(user.actor(ctx.company))
     if actor.person is not None and not user.name:
         actor = replace(actor, display_name=actor.person)
     return actor
@@ -121,10 +121,10 @@ async def authorize(ctx: BotContext, user: SlackUser, channel: str = "") -> Acto
 
 def check_workspace(ctx: BotContext, user: SlackUser) -> None:
     """Raise NotPermitted for users of other companies, without any lookup."""
-    if ctx.settings.external_users or not user.is_stranger(*ctx.company):
+    if ctx.settings.external_users or not user.is_stranger(ctx.company):
         return
     hint = ""
-    if user.origin(*ctx.company[:2]) is UserOrigin.UNSURE:
+    if user.origin(ctx.company) is UserOrigin.UNSURE:
         hint = f"; if it belongs to the same organization, send {ctx.settings.command} help"
     raise NotPermitted(
         "you are a member of another workspace; only members of this workspace can use"
@@ -137,15 +137,10 @@ def check_modal_access(ctx: BotContext, user: SlackUser) -> None:
 
     An unknown organization is looked up in the background, and checked at submission.
     """
-    if user.origin(*ctx.company[:2]) is UserOrigin.UNSURE:
+    if user.origin(ctx.company) is UserOrigin.UNSURE:
         ctx.background.spawn(recognize(ctx, user))
     else:
         check_workspace(ctx, user)
-
-
-def actor_of(ctx: BotContext, user: SlackUser) -> Actor:
-    """Return the actor of a Slack user, without a person."""
-    return Actor("slack", user.account(*ctx.company), user.name or user.id)
 
 
 async def may_answer(ctx: BotContext, actor: Actor, question: Question) -> bool:
@@ -210,7 +205,7 @@ class SlackConversation:
     @property
     def account(self) -> Actor:
         """The account of the user."""
-        return actor_of(self.ctx, self.user)
+        return self.user.actor(self.ctx.company)
 
     async def actor(self) -> Actor:
         """Return the user; raises NotPermitted for a user without access."""

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
+from draftsman.people.actor import Actor
+
 
 class UserOrigin(StrEnum):
     """A user's origin, as far as a payload shows it."""
@@ -14,6 +16,18 @@ class UserOrigin(StrEnum):
     UNSURE = "unsure"
     """In a workspace that may belong to the organization."""
     ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """The company whose members use the app, as far as it is known; None stands for unknown."""
+
+    home: str | None = None
+    """Its workspace with the app."""
+    org: str | None = None
+    """The organization of this workspace; "": none."""
+    colleagues: Collection[str] = ()
+    """Workspaces, and users as `U…@T…`, that are verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +49,13 @@ class SlackUser:
     """Whether this is a channel that no other organization shares."""
     channel: str = ""
 
-    def origin(self, home: str | None, org: str | None = None) -> UserOrigin:
-        """Return the user's origin; `home` is the home workspace, if it is known.
+    def origin(self, company: Company) -> UserOrigin:
+        """Return the user's origin; what is unknown of the company comes from the payload.
 
-        `org` is its organization, "" if it has none; unknown values come from the payload. All
-        workspaces of an organization share user ids.
+        All workspaces of an organization share user ids.
         """
-        home_team = home or self.app_team
-        org = self.enterprise if org is None else org
+        home_team = company.home or self.app_team
+        org = self.enterprise if company.org is None else company.org
         org = org or (home_team if home_team.startswith("E") else "")
         if not self.team or not home_team or self.team in (home_team, org):
             return UserOrigin.HOME
@@ -52,26 +65,22 @@ class SlackUser:
             return UserOrigin.HOME
         return UserOrigin.ELSEWHERE if self.org or self.team.startswith("E") else UserOrigin.UNSURE
 
-    def is_stranger(
-        self, home: str | None, org: str | None = None, colleagues: Collection[str] = ()
-    ) -> bool:
+    def is_stranger(self, company: Company) -> bool:
         """Return whether the user belongs to another company.
 
-        `colleagues` are workspaces, and users as `U…@T…`, that are verified. An installation for a
-        whole organization is assumed to meet only its own users.
+        An installation for a whole organization is assumed to meet only its own users.
         """
-        origin = self.origin(home, org)
+        origin = self.origin(company)
         if origin is not UserOrigin.UNSURE:
             return origin is UserOrigin.ELSEWHERE
-        is_colleague = self.team in colleagues or f"{self.id}@{self.team}" in colleagues
-        return not is_colleague and not (home or self.app_team).startswith("E")
+        known = company.colleagues
+        is_colleague = self.team in known or f"{self.id}@{self.team}" in known
+        return not is_colleague and not (company.home or self.app_team).startswith("E")
 
-    def account(
-        self, home: str | None, org: str | None = None, colleagues: Collection[str] = ()
-    ) -> str:
-        """Return the account: the id, for an external user followed by `@` and the workspace.
+    def actor(self, company: Company) -> Actor:
+        """Return the user without a person; the id of a stranger has `@` and the workspace.
 
         Ids are unique only within an organization: elsewhere the same id is another person.
         """
-        stranger = self.is_stranger(home, org, colleagues)
-        return f"{self.id}@{self.team}" if stranger else self.id
+        id = f"{self.id}@{self.team}" if self.is_stranger(company) else self.id
+        return Actor("slack", id, self.name or self.id)

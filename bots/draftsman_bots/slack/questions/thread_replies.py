@@ -29,7 +29,7 @@ from draftsman_bots.slack.ephemeral import Reply, spoken
 from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.jobs import thread_messages
 from draftsman_bots.slack.payloads.payloads import MessageChange
-from draftsman_bots.slack.people.access import SlackConversation, actor_of, authorize, may_answer
+from draftsman_bots.slack.people.access import SlackConversation, authorize, may_answer
 from draftsman_bots.slack.records.service import SlackThreads
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ async def resolve_message(ctx: BotContext, message: MessageEvent) -> ThreadText 
     place = await load_place(
         ctx.rt,
         Talk.ALL,
-        await ctx.rt.people.actor(actor_of(ctx, message.user)),
+        await ctx.rt.people.actor(message.user.actor(ctx.company)),
         asked,
         lambda question: asked[question.job] in (None, question.ordinal),
     )
