@@ -39,6 +39,7 @@ REQUIRED: Final = re.compile(
 )
 """Names of mutants that each run contains: the token, the locks that others hold, and the types."""
 FUNCTIONS: Final = (
+    "core/draftsman/worker/claim_cursor.py",
     "core/draftsman/worker/claim_loop.py",
     "core/draftsman/worker/execution.py",
     "core/draftsman/jobs/runs/service/claim.py",
@@ -57,6 +58,8 @@ QUERY_TESTS: Final = (
     TYPES,
     "tests/core/queues/test_reservations.py",
     "tests/core/queues/limits/test_handover.py",
+    "tests/core/races/test_claim_cursor.py",
+    "tests/core/races/test_stale_claims.py",
     "tests/core/races/test_fencing.py",
     "tests/core/races/test_runs.py",
     "tests/core/races/test_queues.py",
@@ -105,6 +108,7 @@ PYTHON_TESTS: Final = (
     "tests/core/races/test_runs.py",
     "tests/core/races/test_grace_periods.py",
     "tests/core/races/test_limits.py",
+    "tests/core/worker/test_claim_cursor.py",
     "tests/core/worker/test_claim_loop.py",
     "tests/core/worker/test_claim_loop_rules.py",
     "tests/core/worker/test_grace_waits.py",

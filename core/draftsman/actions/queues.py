@@ -18,7 +18,7 @@ from draftsman.actions.action import (
 from draftsman.errors import CommandHint, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman.ids import actor_name, job_name, pause_name
+from draftsman.ids import account_name, job_name, pause_name
 from draftsman.people.policy import Verb
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ async def reserved(call: Call, queue: str, **_: object) -> Subject:
     for item in await call.rt.reservations.all():
         if item.queue == queue:
             job = job_name(item.job)
-            by = actor_name(item.actor)
+            by = account_name(item.actor)
             return Subject(note=f"{by} reserved it for {job}, which keeps its place.")
     return Subject(needs_question=False)  # the service refuses it
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
-from draftsman.ids import actor_name
+from draftsman.ids import account_name
 from draftsman.workflows.groups import MEANINGS
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ GROUPS: Final[Entity[JobGroup]] = Entity(
             from_width=110,
             order=lambda row: row.on_failure,
         ),
-        shared_columns.by(lambda row: actor_name(row.created_by)),
+        shared_columns.by(lambda row: account_name(row.created_by)),
         shared_columns.age(lambda row: row.created_at),
     ),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
-from draftsman.ids import actor_name
+from draftsman.ids import account_name
 
 if TYPE_CHECKING:
     from draftsman.queues.usage_limits import LimitChange, LimitUse
@@ -74,7 +74,7 @@ LIMIT_CHANGES: Final[Entity[LimitChange]] = Entity(
     json_class="draftsman.queues.usage_limits:LimitChange",
     columns=(
         shared_columns.when(lambda row: row.created_at),
-        shared_columns.by(lambda row: actor_name(row.actor)),
+        shared_columns.by(lambda row: account_name(row.actor)),
         shared_columns.text("LIMITS", help="All limits then.", of=lambda row: row.text, cut=True),
     ),
 )

@@ -9,7 +9,7 @@ from draftsman.entities.cells import Cell
 from draftsman.entities.entity import START_WORKER, Column, Entity, Listing
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
-from draftsman.ids import actor_name, job_name
+from draftsman.ids import account_name, job_name
 from draftsman.queues.usage_limits import bucket_title
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
     """Return who reserved a queue until when; and since when, by whom and why it is paused."""
     blocks = []
     if reserved := summary.reservation:
-        by = actor_name(reserved.actor)
+        by = account_name(reserved.actor)
         until = times.clock_with_zone(reserved.expires_at, now)
         blocks.append(f"reserved by {by} for {job_name(reserved.job)} until {until}")
     blocks += [
         (f"{pause.type}: " if pause.type else "")
-        + f"{times.ago(pause.paused_at, now)} by {actor_name(pause.paused_by)}:"
+        + f"{times.ago(pause.paused_at, now)} by {account_name(pause.paused_by)}:"
         + f" {one_line(pause.reason)}"
         for pause in summary.pauses
     ]
@@ -45,7 +45,7 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
 def hold_text(job: JobSummary) -> str:
     """Return the condition that a held job waits for, or the person and reason of its pause."""
     if job.job_paused:
-        return f"paused by {actor_name(job.paused_by or '')}: {one_line(job.pause_reason or '')}"
+        return f"paused by {account_name(job.paused_by or '')}: {one_line(job.pause_reason or '')}"
     return condition_text(job.hold or "", job.held_by)
 
 
@@ -152,7 +152,7 @@ QUEUE_CHANGES: Final[Entity[QueueChange]] = Entity(
         shared_columns.text("QUEUE", help="Name of the queue.", of=lambda row: row.queue),
         shared_columns.text("TYPE", help="Type of its jobs.", of=lambda row: row.type),
         shared_columns.text("ACTION", help="What was changed.", of=lambda row: row.action),
-        shared_columns.by(lambda row: actor_name(row.actor)),
+        shared_columns.by(lambda row: account_name(row.actor)),
         shared_columns.text("REASON", help="Its reason.", of=lambda row: row.reason, cut=True),
     ),
 )

@@ -9,7 +9,7 @@ from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
-from draftsman.ids import actor_name, job_name
+from draftsman.ids import account_name, job_name
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -106,7 +106,7 @@ SCHEDULES: Final[Entity[Schedule]] = Entity(
             order=lambda row: row.newest_job or 0,
             optional=True,
         ),
-        shared_columns.by(lambda row: actor_name(row.created_by), from_width=130),
+        shared_columns.by(lambda row: account_name(row.created_by), from_width=130),
     ),
 )
 FIRES: Final[Entity[Fire]] = Entity(
@@ -193,7 +193,7 @@ TEMPLATES: Final[Entity[Template]] = Entity(
             cell=lambda row, _: cells.text(description(row)),
             cut=True,
         ),
-        shared_columns.by(lambda row: actor_name(row.created_by)),
+        shared_columns.by(lambda row: account_name(row.created_by)),
         shared_columns.age(lambda row: row.created_at),
     ),
 )

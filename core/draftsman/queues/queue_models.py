@@ -10,7 +10,7 @@ from typing import Final
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import OPTIONAL
 from draftsman.formats.times import format_time
-from draftsman.ids import actor_name, job_name, pause_name
+from draftsman.ids import account_name, job_name, pause_name
 from draftsman.jobs.job import Status
 from draftsman.metrics import Gauge
 from draftsman.text import STORED_SENTENCE
@@ -151,4 +151,4 @@ class QueueReservation:
 def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
     """Return who reserved a queue, for which job, until when."""
     until = f" until {format_time(expires_at)}" if expires_at else ""
-    return f"the queue {queue!r} is reserved by {actor_name(actor)} for {job_name(job)}{until}"
+    return f"the queue {queue!r} is reserved by {account_name(actor)} for {job_name(job)}{until}"

@@ -147,7 +147,7 @@ async def test_why_names_the_pause(rt: Runtime, make: Factory, owner: Actor) -> 
     await rt.queues.pause("q", owner, "model is down", "report")
     why = await rt.read_model.why(number)
     assert why.text.startswith("the type 'report' in the queue 'q' is paused since 20")
-    assert why.text.endswith(f"by {owner.name}: model is down")
+    assert why.text.endswith(f"by {owner.id}: model is down")
     assert why.next_step == "to resume it: draftsman queues resume q --type report"
     await rt.queues.pause("q", owner, "disk is full")
     why = await rt.read_model.why(number)
@@ -169,7 +169,7 @@ async def test_a_second_pause_or_resume_is_refused_with_the_facts(
     rt: Runtime, owner: Actor
 ) -> None:
     await rt.queues.pause("q", owner, "disk is full")
-    with pytest.raises(Refused, match=f"already paused by {owner.name}: disk is full"):
+    with pytest.raises(Refused, match=f"already paused by {owner.id}: disk is full"):
         await rt.queues.pause("q", owner, "again")
     with pytest.raises(
         Refused, match="the type 'noop' in the queue 'q' is not paused; paused: the"

@@ -345,7 +345,7 @@ async def test_why_and_the_lists_show_the_reservation(
     job = await reserve(rt, owner)
     why = await rt.read_model.why(waiting[0])
     assert why.reason == "reserved"
-    assert why.text.startswith(f"the queue 'q' is reserved by {owner.name} for D-{job} until 20")
+    assert why.text.startswith(f"the queue 'q' is reserved by {owner.id} for D-{job} until 20")
     assert f"draftsman why D-{job}" in why.next_step
     assert "draftsman queues release q" in why.next_step
     own = await rt.read_model.why(job)

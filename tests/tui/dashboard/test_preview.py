@@ -34,7 +34,7 @@ async def test_preview_follows_the_cursor_and_the_job(
         await seen.dialog("JobScreen")
         await seen.see("D-1 has no output yet")
         await rt.job_control.cancel(asked.number, owner, "enough")
-        await seen.see("canceled by cli:root: enough")
+        await seen.see("canceled by root: enough")
         await seen.press("escape")
         await seen.until(lambda: "root canceled the job" in pane(seen).text)
 

@@ -11,7 +11,7 @@ from draftsman.actions.jobs import cancel_group
 from draftsman.entities.groups import GROUPS, group_data
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
-from draftsman.ids import actor_name
+from draftsman.ids import account_name
 from draftsman.text import first_line
 from draftsman.workflows.groups import MEANINGS
 from draftsman_tui.cli.app import App, ListGroup, command_group
@@ -73,11 +73,11 @@ async def show(app: App, name: str, limit: int) -> None:
         return
     state = styled(str(group.state), STYLES[MEANINGS[group.state]])
     app.out.print(line(styled(group.name, "bold"), "  ", state, f"  {group.progress}"))
-    by = f"created by {actor_name(group.created_by)} {times.ago(group.created_at)}"
+    by = f"created by {account_name(group.created_by)} {times.ago(group.created_at)}"
     app.out.print(f"{group.kind}, on failure: {group.on_failure}; {by}")
     if group.canceled_by is not None:
         reason = f": {one_line(group.cancel_reason)}" if group.cancel_reason else ""
-        app.out.print(f"canceled by {actor_name(group.canceled_by)}{reason}")
+        app.out.print(f"canceled by {account_name(group.canceled_by)}{reason}")
     rows = [
         (
             styled(member.name, "bold"),

@@ -241,7 +241,7 @@ JOB = Parsed("job", parse_job, _stored("job"))
 """A job: `D-142`, `142`, an id or its prefix."""
 JOB_OF = Parsed("job", lambda text: _job_or_question(text)[0], _stored("job"))
 """A job, or a question of it, for a command that changes nothing."""
-_JOBS = Parsed("jobs", parse_jobs, _stored("job"))
+JOBS = Parsed("jobs", parse_jobs, _stored("job"))
 PARENTS = Parsed("jobs", _parents)
 QUESTION = Parsed("question", parse_question, _stored("question"))
 """A question `D-142/2`; the ordinal of a bare job is None."""
@@ -294,7 +294,7 @@ def jobs_argument(*, required: bool = False) -> Option:
         metavar="JOB..." if required else "[JOB...]",
         nargs=-1,
         required=required,
-        type=_JOBS,
+        type=JOBS,
         callback=lambda _, __, groups: tuple(job for group in groups for job in group),
     )
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from draftsman.errors import CommandHint
 from draftsman.formats.amounts import counted
 from draftsman.formats.times import format_time, span
-from draftsman.ids import actor_name, job_name, pause_name, worker_name
+from draftsman.ids import account_name, job_name, pause_name, worker_name
 from draftsman.jobs.job import FAILURES, LEASED, TERMINAL, Status
 from draftsman.jobs.job_summary import Dismissal
 from draftsman.jobs.retries import ErrorClass, RetryCounts, layer
@@ -274,7 +274,7 @@ def expiry_text(question: Question) -> str:
 
 
 def _canceled(facts: JobFacts) -> str:
-    by = f" by {actor_name(facts.cancel_requested_by)}" if facts.cancel_requested_by else ""
+    by = f" by {account_name(facts.cancel_requested_by)}" if facts.cancel_requested_by else ""
     return f"canceled{by}{f': {facts.cancel_reason}' if facts.cancel_reason else ''}"
 
 
@@ -394,7 +394,7 @@ def _reserved(facts: JobFacts, job: int) -> tuple[str, str, NextStep]:
 def _pause(facts: JobFacts) -> str:
     assert facts.paused_at is not None  # noqa: S101 - the job or its queue is paused
     return (
-        f"since {format_time(facts.paused_at)} by {actor_name(facts.paused_by or '')}:"
+        f"since {format_time(facts.paused_at)} by {account_name(facts.paused_by or '')}:"
         f" {facts.pause_reason}"
     )
 

@@ -13,7 +13,7 @@ from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.formats.near_names import near_or_all
-from draftsman.ids import actor_name, job_name, pause_name, unknown_job
+from draftsman.ids import account_name, job_name, pause_name, unknown_job
 from draftsman.jobs.fits import MOVABLE, PRIORITIZED
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
@@ -318,7 +318,7 @@ def _name(kind: str, text: str) -> str:
 
 def _already_paused(pauses: list[QueuePause], queue: str, type: str | None) -> Refused:
     pause = next((pause for pause in pauses if pause.type == type), None)
-    by = f" by {actor_name(pause.paused_by)}: {pause.reason}" if pause else ""
+    by = f" by {account_name(pause.paused_by)}: {pause.reason}" if pause else ""
     return Refused(f"the {pause_name(queue, type)} is already paused{by}")
 
 

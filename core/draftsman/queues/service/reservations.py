@@ -7,7 +7,7 @@ from typing import Final
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.durations import format_duration
 from draftsman.errors import CommandHint, Refused, UsageError
-from draftsman.ids import actor_name, job_name
+from draftsman.ids import account_name, job_name
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJob
 from draftsman.people.actor import Actor
@@ -87,7 +87,7 @@ def _check(result: store.ReserveOutcome, job: SubmittedJob) -> None:
             hint=CommandHint("queues release", result.queue, lead="to end the reservation"),
         )
     if result.outcome == "paused":
-        by = actor_name(result.by or "")
+        by = account_name(result.by or "")
         raise Refused(
             f"the queue {result.queue!r} is paused by {by}: {result.reason}; {refused}",
             hint=CommandHint("queues list"),

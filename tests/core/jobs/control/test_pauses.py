@@ -43,7 +43,7 @@ async def test_a_paused_job_is_not_claimed_until_it_is_resumed(
     assert await claimed(rt, make, "q") == [other]
     why = await rt.read_model.why(number)
     assert why.reason == "paused"
-    assert why.text.endswith("by cli:root: wait")
+    assert why.text.endswith("by root: wait")
     assert why.next_step == f"to resume it: draftsman resume D-{number}"
     (row,) = [job for job in await rt.read_model.jobs() if job.number == number]
     assert row.hold == "paused"

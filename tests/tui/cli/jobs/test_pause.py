@@ -40,9 +40,9 @@ async def test_a_paused_job_is_shown_as_paused_in_every_state(cli: Cli, make: Fa
     listed = {line.split()[0]: line for line in (await cli("jobs")).out.splitlines()[1:]}
     for number in numbers[:3]:
         assert listed[f"D-{number}"].split()[1] == "paused"
-        assert listed[f"D-{number}"].endswith("paused by cli:root: the API is down")
+        assert listed[f"D-{number}"].endswith("paused by root: the API is down")
     assert listed[running.name].split()[1] == "running"
-    assert listed[running.name].endswith("paused by cli:root: the API is down")
+    assert listed[running.name].endswith("paused by root: the API is down")
     assert "waiting for input" in listed[other.name]
     paused = (await cli("jobs", "--status", "paused", "--json")).json
     assert [job["number"] for job in paused] == numbers[::-1]
@@ -54,7 +54,7 @@ async def test_a_paused_job_is_shown_as_paused_in_every_state(cli: Cli, make: Fa
     for command in ("why", "show"):
         out = (await cli(command, waiting.name)).out
         assert "paused (waiting for input)" in out.splitlines()[0]
-        assert "by cli:root: the API is down" in out
+        assert "by root: the API is down" in out
     assert (await cli("show", waiting.name, "--json")).json["wait_reason"]["paused"] is True
     await cli("resume", waiting.name)
     rest = (await cli("jobs", "--status", "paused", "--json")).json
@@ -74,7 +74,7 @@ async def test_an_answer_to_a_paused_job_names_the_pause(cli: Cli, as_: As, make
         out = (await who(command[0], f"{work.name}/1", *command[1:])).out
         assert out.startswith(f"{work.name}/1 {outcome}; stored, but {work.name} is paused since ")
         assert out.endswith(
-            f" by cli:root: the API is down; to resume it: draftsman resume {work.name}\n"
+            f" by root: the API is down; to resume it: draftsman resume {work.name}\n"
         )
 
 
@@ -83,7 +83,7 @@ async def test_commands_that_wait_for_a_paused_job_say_so_once(
 ) -> None:
     work = await make.asked(type="ask_people", payload={"text": "Which?"})
     await cli("pause", work.name, "--reason", "noon")
-    hint = f"by cli:root: noon; {work.name}/1 needs an answer: Which one?; to resume it: draftsman"
+    hint = f"by root: noon; {work.name}/1 needs an answer: Which one?; to resume it: draftsman"
     done = await cli("ask", "--continue", work.name, "--wait", "0.3s")
     assert done.code == 5
     assert done.err.count(f"{work.name} is paused since") == 1

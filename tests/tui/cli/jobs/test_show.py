@@ -101,7 +101,9 @@ async def test_failures_and_cancels_show_their_reason(cli: Cli, make: Factory, r
     running = await make.running()
     await rt.job_control.cancel(running.number, make.owner, "not needed")
     assert "no such thing (PERMANENT)" in (await cli("show", failed)).out
-    assert "by cli:root: not needed" in (await cli("show", running.name)).out
+    shown = (await cli("show", running.name)).out
+    assert "by root: not needed" in shown
+    assert "key auto:" not in shown
     unwanted = await make.running()
     await rt.settlement.outcome(unwanted, Cancel("the card was archived"))
     output = (await cli("show", unwanted.name)).out

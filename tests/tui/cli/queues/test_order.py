@@ -111,7 +111,7 @@ async def test_jobs_that_wait_for_a_place_or_a_key_are_listed_in_queue_order(
     await rt.job_control.pause(holder, make.owner, "r")
     waits = dict(line.split("  ", 1) for line in (await cli("jobs")).out.splitlines()[1:])
     assert waits[f"D-{child}"].endswith("its parents")
-    assert waits[f"D-{holder}"].endswith("paused by cli:root: r")
+    assert waits[f"D-{holder}"].endswith("paused by root: r")
 
 
 @pytest.mark.parametrize(

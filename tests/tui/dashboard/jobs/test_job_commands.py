@@ -80,7 +80,7 @@ async def test_retry_offers_to_open_the_new_job(
         await seen.press("c")
         await seen.dialog("ConfirmDialog")
         await seen.press("y")
-        await seen.see("canceled by cli:root")
+        await seen.see("canceled by root")
     assert (await rt.read_model.job(2)).status is Status.CANCELED
 
 
@@ -165,7 +165,7 @@ async def test_a_paused_job_that_waits_is_shown_as_paused(
     await rt.job_control.pause(work.number, owner, "the API is down")
     async with open_dashboard(rt, owner, size=(140, 30)) as seen:
         await seen.rows(other.name, work.name)
-        await seen.see(f"{work.name} paused", "paused by cli:root: the API is down")
+        await seen.see(f"{work.name} paused", "paused by root: the API is down")
         await seen.command("jobs status:paused")
         await seen.rows(work.name)
         await seen.command("jobs status:paused,queued")

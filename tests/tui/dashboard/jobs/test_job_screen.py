@@ -295,7 +295,7 @@ async def test_new_events_are_shown_and_the_cursor_stays(
         assert screen(seen).selected_key == here
         await seen.press("f")
         await rt.job_control.cancel(work.number, owner, "enough")
-        await seen.see("root canceled the job: enough", "canceled by cli:root: enough")
+        await seen.see("root canceled the job: enough", "canceled by root: enough")
         assert "root canceled the job" in next(line for line in seen.lines if "▸" in line)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from draftsman.errors import CommandHint
 from draftsman.formats.amounts import counted
 from draftsman.formats.times import in_zone
-from draftsman.ids import actor_name, job_name
+from draftsman.ids import account_name, job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
 from draftsman.jobs.details.wait_reason import WaitReason
@@ -74,7 +74,7 @@ def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
         yield _fact("waiting", _explained(why, reader))
     if job.cancel_requested_by:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
-        yield _fact("cancel", f"by {actor_name(job.cancel_requested_by)}{reason}")
+        yield _fact("cancel", f"by {account_name(job.cancel_requested_by)}{reason}")
     error = f"{job.last_error} ({job.error_class or 'unclassified'})"
     if job.error_class == ErrorClass.DENIED:
         yield _fact("decision", job.last_error, Meaning.DENIED)
@@ -114,8 +114,10 @@ def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
         files = counted(changes.get("files", 0), "uncommitted file")
         yield _fact("with", f"{files} of the requester, on {str(changes.get('base'))[:12]}")
     yield Fact("requester", (f"{_requester(job)}, ", reader.ago(job.created_at)))
-    key = f" · concurrency key {job.concurrency_key}" if job.concurrency_key else ""
-    yield _fact("queue", f"{job.queue} · priority {job.priority} · key {job.idempotency_key}{key}")
+    is_own_key = not job.idempotency_key.startswith("auto:")
+    key = f" · key {job.idempotency_key}" if is_own_key else ""
+    shared = f" · concurrency key {job.concurrency_key}" if job.concurrency_key else ""
+    yield _fact("queue", f"{job.queue} · priority {job.priority}{key}{shared}")
     if job.url:
         yield Fact("link", (_link(job.url),))
     if job.template:

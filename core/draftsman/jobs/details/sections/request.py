@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from draftsman.formats.amounts import format_size
-from draftsman.ids import actor_name
+from draftsman.ids import account_name
 from draftsman.jobs.control.job_message import JobMessage
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import (
@@ -68,7 +68,7 @@ def attachment_state(item: JobAttachment) -> str:
 def messages(details: JobDetails, reader: Reader) -> Iterator[Entry]:
     """Yield the sender, state and text of each message."""
     for message in details.messages:
-        sender = message.sender_display_name or actor_name(message.sender)
+        sender = message.sender_display_name or account_name(message.sender)
         head: Line = (
             f"{message.ordinal}  ",
             name(flat(sender)),

@@ -1,10 +1,12 @@
 -- Existence and locks of jobs.
 
--- The first of these numbers that no job has.
+-- The first of these numbers that no job has which the viewer may see.
 -- name: missing
 SELECT min(n)
   FROM unnest(%(jobs)s::bigint[]) AS w (n)
- WHERE (SELECT number FROM draftsman.job_requests WHERE number = n) IS NULL
+ WHERE (SELECT number FROM draftsman.job_requests WHERE number = n AND
+-- visible job: number
+       ) IS NULL
 
 -- Locks a job before what belongs to it; the next statement then reads committed data.
 -- name: lock

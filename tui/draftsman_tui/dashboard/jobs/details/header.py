@@ -13,7 +13,7 @@ from draftsman.errors import CommandHint
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
 from draftsman.formats.truncation import truncate
-from draftsman.ids import actor_name
+from draftsman.ids import account_name
 from draftsman.jobs.details.sections.runs import result_parts
 from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, expiry_text
 from draftsman.jobs.job import TERMINAL, Job, Status
@@ -115,9 +115,8 @@ def _what_next(snapshot: JobSnapshot, show: Callable[[CommandHint], str]) -> Row
     job = snapshot.job
     if job.cancel_requested_by and job.status not in TERMINAL:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
-        return (
-            Cell(one_line(f"cancellation requested by {job.cancel_requested_by}{reason}"), "bad"),
-        )
+        by = account_name(job.cancel_requested_by)
+        return (Cell(one_line(f"cancellation requested by {by}{reason}"), "bad"),)
     if snapshot.why is not None:
         is_running = job.status is Status.RUNNING
         role = "warns" if snapshot.why.paused else "asks" if snapshot.open else "head"
@@ -129,7 +128,7 @@ def _what_next(snapshot: JobSnapshot, show: Callable[[CommandHint], str]) -> Row
         return (Cell("result  ", "good"), Cell(one_line(_summary(job))))
     if job.status is Status.CANCELED:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
-        by = actor_name(job.cancel_requested_by or "")
+        by = account_name(job.cancel_requested_by or "")
         return (Cell(one_line(f"canceled by {by}{reason}")),)
     if job.error_class == ErrorClass.DENIED:
         return (
