@@ -23,6 +23,7 @@ from tests.support.statements import rows
 
 OTHER_NAMES = {
     "claim.exchange_after": "exchange",
+    "submissions.submit_new": "_insert_new",
     "questions.open": "open_questions",
     "questions.lock_job": "lock",
     "checkpoints.clear_chunks": "artifact",

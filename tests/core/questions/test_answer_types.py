@@ -6,6 +6,7 @@ from datetime import date
 from decimal import Decimal
 from enum import Enum, StrEnum
 from typing import Any, Final, Literal
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -55,7 +56,7 @@ ANSWERS: Final[list[tuple[Any, str, Any]]] = [
     (Color, "red", Color.RED),
     (Color, "blue", Color.BLUE),
     (Region, "EU", Region.EU),
-    (Person, "anna", Person("anna", frozenset({"approver"}))),
+    (Person, "anna", Person("anna", frozenset({"approver"}), zone=ZoneInfo("UTC"))),
 ]
 NUMBER: Final = "enter a whole number, such as 31"
 REFUSED: Final[list[tuple[Any, str, str]]] = [
