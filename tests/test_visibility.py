@@ -200,7 +200,7 @@ OF_OTHERS: Final = ("schedule.pause", "schedule.resume", "schedule.run", "schedu
 """Actions on schedules, which have no job."""
 
 
-async def test_an_action_finds_no_hidden_schedule_and_delivery(
+async def test_an_action_finds_no_hidden_schedule_delivery_and_rule(
     rt: Runtime, make: Factory, people: People, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hide(monkeypatch, "olga")
@@ -216,3 +216,8 @@ async def test_an_action_finds_no_hidden_schedule_and_delivery(
     with pytest.raises(NotFound, match=f"there is no delivery {seq}"):
         await ACTIONS["delivery.redeliver"](call, [seq])
     assert (await rt.schedules.get(name)).paused_at is not None
+    rule = (await rt.rules.propose(f"acme/{SECRET}", "pytest tests/**", make.owner)).id
+    for key in ("rule.ratify", "rule.revoke"):
+        with pytest.raises(NotFound, match=f"there is no rule {rule}"):
+            await ACTIONS[key](call, rule)
+    assert (await rt.rules.get(rule)).status == "proposed"
