@@ -51,8 +51,9 @@ ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {
     "job.move": ("top",),
     "job.priority": (5,),
     "job.revise": (None,),
+    "schedule.pause": ("noon",),
 }
-"""The required arguments of actions on jobs."""
+"""The required arguments of actions on jobs and schedules."""
 each_action = pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
 
 

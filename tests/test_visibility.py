@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from draftsman.actions.action import ACTIONS, About, Call
+from draftsman.database.database import Connection
 from draftsman.entities.registry import listings
 from draftsman.errors import NotFound
 from draftsman.formats.json_data import as_data
@@ -31,6 +32,7 @@ from draftsman_testing.people import People
 from draftsman_tui.dashboard.tables.filter import parse
 from draftsman_tui.dashboard.tables.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
+from tests.support.statements import rows
 from tests.support.visibility import SECRET, hide
 from tests.test_actions import ARGUMENTS
 
@@ -192,3 +194,30 @@ async def test_an_action_finds_no_hidden_job(
     with pytest.raises(NotFound, match=f"D-{job}"):
         await action.asked(call, row)
     assert (await rt.read_model.job(job)).status is Status.WAITING_FOR_INPUT
+
+
+OF_OTHERS: Final = ("schedule.pause", "schedule.resume", "schedule.run", "schedule.remove")
+"""Actions on schedules, which have no job."""
+
+
+async def test_an_action_finds_no_hidden_schedule_delivery_and_rule(
+    rt: Runtime, make: Factory, people: People, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hide(monkeypatch, "olga")
+    await _fill(rt, make, SECRET)
+    name = f"of-{SECRET}"
+    await rt.schedules.pause(name, make.owner, "noon")
+    dead = "SELECT seq FROM draftsman.deliveries WHERE status = 'dead_letter' ORDER BY seq LIMIT 1"
+    ((seq,),) = await rows(conn, dead)
+    call = Call(rt.seen_by(people.olga), people.olga)
+    for key in OF_OTHERS:
+        with pytest.raises(NotFound, match=name):
+            await ACTIONS[key](call, name, *ARGUMENTS.get(key, ()))
+    with pytest.raises(NotFound, match=f"there is no delivery {seq}"):
+        await ACTIONS["delivery.redeliver"](call, [seq])
+    assert (await rt.schedules.get(name)).paused_at is not None
+    rule = (await rt.rules.propose(f"acme/{SECRET}", "pytest tests/**", make.owner)).id
+    for key in ("rule.ratify", "rule.revoke"):
+        with pytest.raises(NotFound, match=f"there is no rule {rule}"):
+            await ACTIONS[key](call, rule)
+    assert (await rt.rules.get(rule)).status == "proposed"

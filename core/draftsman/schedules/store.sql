@@ -50,7 +50,8 @@ SELECT s.id, s.name, s.rule, s.timezone, s.template, s.params, s.request, s.misf
 -- The same, locked until the end of the transaction: it does not fire meanwhile.
 -- name: lock
 -- include: columns
- WHERE s.name = %(name)s
+ WHERE s.name = %(name)s AND
+-- include: visible
    FOR NO KEY UPDATE OF s
 
 -- name: add

@@ -313,7 +313,9 @@ SELECT seq, job FROM draftsman.deliveries
 SELECT draftsman.redeliver(%(seqs)s::bigint[], %(actor)s::text)
 
 -- name: statuses_of
-SELECT seq, status FROM draftsman.deliveries WHERE seq = ANY (%(seqs)s::bigint[])
+SELECT seq, status FROM draftsman.deliveries
+ WHERE seq = ANY (%(seqs)s::bigint[]) AND
+-- visible job: job
 
 -- name: dead_letter_count
 SELECT count(*)

@@ -201,17 +201,18 @@ class PermissionRules:
     ) -> PermissionRule:
         """Change a rule and return it; raises NotFound, and Refused if it has ended."""
 
-        async def work(conn: Connection) -> tuple[bool, list[PermissionRule]]:
-            return await change(conn), await store.rules(conn, 1, id=rule)
+        async def work(conn: Connection) -> tuple[bool, PermissionRule]:
+            is_changed = await change(conn)
+            if not (rules := await store.rules(conn, 1, id=rule)):
+                raise _unknown_rule(rule)
+            return is_changed, rules[0]
 
-        is_changed, rules = await self._db.run_transaction(work)
-        if not rules:
-            raise _unknown_rule(rule)
+        is_changed, changed = await self._db.run_transaction(work)
         if is_changed:
-            return rules[0]
-        reason = rules[0].end_reason or ""
+            return changed
+        reason = changed.end_reason or ""
         explained = f": {reason}" if reason not in {"", NO_REASON} else ""
-        raise Refused(f"rule {rule} is {rules[0].status}{explained}")
+        raise Refused(f"rule {rule} is {changed.status}{explained}")
 
     def _permitted(self, actor: Actor) -> Actor:
         actor = self._policy.resolve(actor)

@@ -28,7 +28,8 @@ SELECT DISTINCT r.repo
          UNION ALL
         (SELECT lower(concat_ws('/', nullif(host, ''), nullif(owner, ''), name))
            FROM draftsman.repos ORDER BY id LIMIT 10000)) r
- WHERE r.repo = lower(%(name)s) OR right(r.repo, length(%(name)s) + 1) = lower('/' || %(name)s)
+ WHERE (r.repo = lower(%(name)s) OR right(r.repo, length(%(name)s) + 1) = lower('/' || %(name)s)) AND
+-- visible repo: r.repo
  ORDER BY r.repo
 
 -- Recorded decisions of people on plain commands, newest first: of a repository, or all. With
