@@ -48,7 +48,7 @@ check: $(STAMP) ## style, format, types and import contracts
 servers: $(STAMP) ## the core of the tests on PostgreSQL 15 to 18 with default settings
 	@$(BIN)/python -m tests.servers --jobs $(JOBS) $(ARGS)
 
-bench: $(STAMP) ## draftsman beside other queues, in turn on one PostgreSQL (20 min)
+bench: $(STAMP) ## draftsman beside other queues, in turn on one PostgreSQL (25 min)
 	@$(BIN)/python -m bench $(ARGS)
 
 soak: $(STAMP) ## draftsman soak, then what is slow: a million jobs, every fault at every point (1 h)

@@ -8,19 +8,21 @@ import json
 import os
 import platform
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import psycopg
 
-from bench import checks, guard, install
+from bench import baseline, checks, guard, install
 from bench.arguments import arguments
 from bench.goals import GOALS, goals
 from bench.history import Backlog
 from bench.hosts import hosts
-from bench.queue_process import Contestant, load_contestant
+from bench.queue_process import ROOT, Contestant, load_contestant
 from bench.report import OURS, Results, footer, tables
-from bench.resource_usage import OtherWork, server_cpu
+from bench.resource_usage import server_cpu
 from bench.schedule import BenchRun, scenarios
 from bench.server import SERVER_URL, BenchError, BenchServer, server, session
 from draftsman.errors import DraftsmanError
@@ -35,19 +37,19 @@ class Measured(NamedTuple):
 
     results: Results
     about: dict[str, str]
-    setup: guard.Setup | None
-    """Conditions of a comparison with recorded costs."""
     other: float
-    """Part of the CPU of the machine that other programs used."""
+    """Part of the CPU of the machine that other programs used in a round, the median."""
 
 
 async def run(
-    url: str, given: argparse.Namespace, recorded: guard.Recorded | None = None
+    url: str, given: argparse.Namespace, before: install.Program | None = None
 ) -> Measured:
-    """Run the benchmarks, once more if a cost is over the recorded cost."""
+    """Run the benchmarks; with another commit, once more if a cost of a job grew since."""
     results = Results()
     past = Backlog(given.history, given.waiting)
     sides = await load_contestants(given.peers, results)
+    if before:
+        sides.append(await _contestant(baseline.NAME, before, OURS))
     async with session(url) as admin:
         place = BenchServer(url, admin)
         server = server_cpu(admin.conn)
@@ -56,24 +58,17 @@ async def run(
             version = await admin.value("SHOW server_version")
             selected = [
                 scenario
-                for scenario in scenarios(given.jobs, given.minutes)
+                for scenario in scenarios(given.jobs, given.minutes, given.deep)
                 if scenario.name in given.only
             ]
             majors = given.servers if any(scenario.hosts for scenario in selected) else []
-            setup = None
-            if given.guard or given.record:
-                setup = guard.setup(given.jobs, version, sides, results)
-            if setup is not None and recorded is not None:
-                guard.check_setup(recorded, setup)
             match = BenchRun(place, sides, None if given.no_history else past, server, results)
             async with hosts(majors, results.missing) as match.hosts:
                 await match.prepare()
-                others = OtherWork(server)
                 await match.run(given.rounds, selected)
-                if recorded is not None and guard.losses(results, recorded, others.share()):
+                if before and guard.losses(results, median(match.others)):
                     print("bench: measuring again before a loss is reported", file=sys.stderr)
                     await match.run(given.rounds, selected)
-                other = others.share()
         finally:
             await place.leave()
     if server is None:
@@ -83,10 +78,12 @@ async def run(
         "PostgreSQL": f"{version} with " + ", ".join(f"{k} {v}" for k, v in durable.items()),
         "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()},"
         f" Python {platform.python_version()}",
+        "other programs": f"{median(match.others):.0%} of the CPU,"
+        f" {max(match.others):.0%} in the busiest round",
         "size": f"{given.rounds} rounds, {given.jobs:,} jobs in the largest drain"
         + ("" if given.no_history else f"; the past is {past}"),
     }
-    return Measured(results, about, setup, other)
+    return Measured(results, about, median(match.others))
 
 
 async def load_contestants(names: list[str], results: Results) -> list[Contestant]:
@@ -95,13 +92,18 @@ async def load_contestants(names: list[str], results: Results) -> list[Contestan
     sides = []
     for name, program in {OURS: install.ours(), **programs}.items():
         try:
-            sides.append(await load_contestant(name, program.command, program.environment))
+            sides.append(await _contestant(name, program, name))
         except (BenchError, OSError) as error:
             if name == OURS:
                 raise
             missing[name] = str(error)
     results.missing |= missing
     return sides
+
+
+async def _contestant(name: str, program: install.Program, module: str) -> Contestant:
+    command = (*program.command, module)
+    return await load_contestant(name, command, program.environment, program.folder)
 
 
 def text(measured: Measured) -> str:
@@ -135,11 +137,11 @@ def main() -> int:
     ]:
         del os.environ[name]  # the configuration of this shell must not affect the results
     try:
-        recorded = guard.load(guard.RECORDED) if given.guard else None
-        with server() as url:
-            measured = asyncio.run(run(url, given, recorded))
-        if given.record and measured.setup:
-            guard.RECORDED.write_text(guard.document(measured.results, measured.setup))
+        with ExitStack() as stack:
+            guarded = given.guard is not None
+            before = stack.enter_context(baseline.program(given.guard)) if guarded else None
+            url = stack.enter_context(server())
+            measured = asyncio.run(run(url, given, before))
         if given.write:
             README.write_text(written(README.read_text(), text(measured)))
     except KeyboardInterrupt:
@@ -147,22 +149,24 @@ def main() -> int:
     except (BenchError, DraftsmanError, psycopg.Error, OSError) as error:
         print(f"bench: {str(error).strip().splitlines()[0]}", file=sys.stderr)
         return 1
-    if given.json or recorded is None:
+    if given.json or before is None:
         print(document(measured) if given.json else text(measured))
-    if given.record and measured.other > guard.BUSY:
-        print(f"bench: {guard.busy(measured.other)}", file=sys.stderr)
-    return 0 if recorded is None else _verdict(measured, recorded, as_json=given.json)
+    return 0 if before is None else _verdict(measured, as_json=given.json)
 
 
-def _verdict(measured: Measured, recorded: guard.Recorded, *, as_json: bool) -> int:
-    """Print the comparison with the recorded costs; return 1 if any is over its limit."""
-    report = guard.report(guard.changes(measured.results, recorded), measured.other)
+def _verdict(measured: Measured, *, as_json: bool) -> int:
+    """Print the comparison with the other commit; return 1 if a cost is over its limit."""
+    report = guard.report(guard.changes(measured.results), measured.other)
     print(report, file=sys.stderr if as_json else sys.stdout)
-    lost = guard.losses(measured.results, recorded, measured.other)
+    lost = guard.losses(measured.results, measured.other)
     for change in lost:
         print(f"bench: {change.line}", file=sys.stderr)
     if lost:
-        print("bench: if this is intended: make bench ARGS=--record", file=sys.stderr)
+        print(
+            "bench: if this is intended, commit it, and write the commit into"
+            f" {baseline.RECORDED.relative_to(ROOT)}",
+            file=sys.stderr,
+        )
     return 1 if lost else 0
 
 

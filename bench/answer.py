@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from statistics import median
 from typing import NamedTuple
 
@@ -33,19 +35,10 @@ async def answer(run: Run) -> Figures:
     after = await run.newest()
     answers = list[Answer]()
     ratios = list[float]()
-    settings = settings_model().model_validate({"database_url": run.url})
-    async with open_runtime(settings) as rt, run.side.child("work", run.url) as worker:
-        asking = [invocation(type="ask") for _ in range(WARM_SAMPLES + run.jobs)]
-        numbers = [job.number for job in await rt.submissions.submit_many(asking, ME)]
-        await worker.hear("ready")
-        worker.say("go")
-        await run.until_idle()
+    async with asked(run) as (rt, worker, numbers):
         for number in numbers:
             answers.append(await _answered(rt, worker, number))
             ratios.append(answers[-1].started / await _started(rt, worker))
-        await run.until_idle()
-        worker.say("stop")
-        await worker.hear("end")
     await checks.answered(run.url, after, len(numbers))
     claims = await _claims(run.url, numbers)
     counted = list(zip(answers, claims, strict=True))[WARM_SAMPLES:]
@@ -53,6 +46,22 @@ async def answer(run: Run) -> Figures:
     figures["call_ms"] = median(answer.returned for answer, _ in counted)
     figures["claimed_ms"] = median((claim - answer.at) * 1e3 for answer, claim in counted)
     return figures | {"pair": median(ratios[WARM_SAMPLES:])}
+
+
+@asynccontextmanager
+async def asked(run: Run) -> AsyncIterator[tuple[Runtime, Child, list[int]]]:
+    """Let jobs ask a question each; yield a runtime, their worker and the numbers of the jobs."""
+    settings = settings_model().model_validate({"database_url": run.url})
+    async with open_runtime(settings) as rt, run.side.child("work", run.url) as worker:
+        asking = [invocation(type="ask") for _ in range(WARM_SAMPLES + run.jobs)]
+        numbers = [job.number for job in await rt.submissions.submit_many(asking, ME)]
+        await worker.hear("ready")
+        worker.say("go")
+        await run.until_idle()
+        yield rt, worker, numbers
+        await run.until_idle()
+        worker.say("stop")
+        await worker.hear("end")
 
 
 class Answer(NamedTuple):

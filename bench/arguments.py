@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from bench import guard, install
+from bench import baseline, deep_queue, guard, install
 from bench.schedule import scenarios
 from tests.servers.installations import MAJORS
 
-MEASURES = [scenario.name for scenario in scenarios(0, None)]
-DEFAULT = [scenario.name for scenario in scenarios(0, None) if not scenario.extra]
-FUNCTIONS = {scenario.name for scenario in scenarios(0, None) if scenario.function}
+MEASURES = [scenario.name for scenario in scenarios()]
+DEFAULT = [scenario.name for scenario in scenarios() if not scenario.extra]
+FUNCTIONS = {scenario.name for scenario in scenarios() if scenario.function}
 ROUNDS = 3
 JOBS = 10_000
-FIXED = ("peers", "only", "servers", "jobs")
+FIXED = ("peers", "only", "servers")
 """Options that the guard sets itself."""
 
 
@@ -22,11 +22,11 @@ def arguments(description: str | None) -> argparse.Namespace:
     """Parse the command line; exits with a message if it is invalid."""
     parser = _parser(description)
     given = parser.parse_args()
-    fixed = given.guard or given.record
+    fixed = given.guard is not None
     if fixed and (set_here := [name for name in FIXED if getattr(given, name) is not None]):
-        parser.error(f"--guard and --record measure a fixed set: without --{', --'.join(set_here)}")
+        parser.error(f"--guard measures a fixed set: without --{', --'.join(set_here)}")
     if fixed:
-        given.peers = guard.PEER
+        given.peers = "none"
         given.only = ",".join(guard.MEASURES)
         given.servers = "none"
         given.no_history = True
@@ -39,8 +39,10 @@ def arguments(description: str | None) -> argparse.Namespace:
     given.only = _names(parser, "--only", given.only, MEASURES, DEFAULT)
     if not set(given.only) & FUNCTIONS:
         given.peers = [name for name in given.peers if name not in install.CELERY]
-    if given.rounds < 1 or given.jobs < 1000 or given.history < 1 or given.waiting < 1:
-        parser.error("--rounds, --history and --waiting are 1 or more, --jobs 1000 or more")
+    if min(given.rounds, given.history, given.waiting) < 1 or min(given.jobs, given.deep) < 1000:
+        parser.error(
+            "--rounds, --history and --waiting are 1 or more, --jobs and --deep 1000 or more"
+        )
     return given
 
 
@@ -54,11 +56,18 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
         "--jobs",
         type=int,
         metavar="N",
-        help=f"in the largest drain ({JOBS}; {guard.JOBS} with --guard and --record)",
+        help=f"in the largest drain ({JOBS}; {guard.JOBS} with --guard)",
     )
     add("--no-history", action="store_true", help="measure nothing over a history")
     add("--history", type=int, default=1_000_000, metavar="N", help="finished jobs (1000000)")
     add("--waiting", type=int, default=100_000, metavar="N", help="waiting jobs (100000)")
+    add(
+        "--deep",
+        type=int,
+        default=deep_queue.JOBS,
+        metavar="N",
+        help=f"queued jobs of deep and deep_snapshot ({deep_queue.JOBS})",
+    )
     add("--only", help=f"of {', '.join(MEASURES)} (all except {', '.join(extra)})")
     majors = ",".join(map(str, MAJORS))
     add(
@@ -74,14 +83,13 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
     )
     add("--json", action="store_true", help="JSON with every round instead of the tables")
     add("--write", action="store_true", help="write the tables into README.md too")
-    kept = parser.add_mutually_exclusive_group()
-    kept.add_argument(
+    add(
         "--guard",
-        action="store_true",
-        help=f"compare the CPU and WAL of a job with {guard.RECORDED.name}; fail on a loss",
-    )
-    kept.add_argument(
-        "--record", action="store_true", help=f"measure as --guard and write {guard.RECORDED.name}"
+        nargs="?",
+        const="",
+        metavar="COMMIT",
+        help="compare the CPU and WAL of a job with another commit, by default that of"
+        f" {baseline.RECORDED.name}; fail on a loss",
     )
     return parser
 

@@ -11,10 +11,11 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.queue_process import ROOT
 from tests.support.locked_environment import is_stale, keep, python_of, run
 
 HERE = Path(__file__).parent
-FOLDER = HERE.parent / ".bench"
+FOLDER = ROOT / ".bench"
 LOCK = HERE / "peers.lock"
 OBAN_LOCK = HERE / "oban.lock"
 PACKAGES = HERE / "node" / "package.json"
@@ -34,6 +35,8 @@ class Program:
 
     command: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
+    folder: Path = ROOT
+    """Where it runs, and Python finds its package `bench`."""
 
 
 def ours() -> Program:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import quantiles
 from typing import Any
 
@@ -13,13 +15,19 @@ from bench import checks
 from bench.queue_process import Child, Contestant
 from bench.report import Figures
 from bench.resource_usage import ServerCpu, resident_mb
-from bench.server import BenchServer, session
+from bench.server import DEADLINE, BenchServer, session
 
 WARM = 20
 """Calls that are not counted, since they open connections and prepare statements."""
 WARM_SAMPLES = 5
 NEVER = 10**9
 """Starts that a worker does not report."""
+SLOWEST = 500
+"""Jobs a second that a drain reaches at least, or it has failed."""
+FILLED = 100_000
+"""Jobs that are submitted with a command."""
+CHECKED = 100_000
+"""Jobs of which each is checked; of more, the totals are."""
 SETTLE = 1.0
 """Seconds until a worker is idle."""
 GAP = (0.01, 0.05)
@@ -51,6 +59,12 @@ class Run:
     async def newest(self) -> int:
         """Return the number of draftsman's newest job, after which the checked jobs start."""
         return await checks.newest(self.url) if self.side.ours else 0
+
+    async def check_drained(self, after: int) -> None:
+        """Check that draftsman completed all jobs after that one; raises BenchError."""
+        if self.side.ours:
+            check = checks.drained if self.jobs <= CHECKED else checks.loaded
+            await check(self.url, after, self.jobs)
 
     async def until_idle(self) -> int:
         """Wait until no job is left; return the number of queries that this took."""
@@ -133,30 +147,34 @@ async def _produced(
 
 
 async def drain(run: Run) -> Figures:
-    """Drain a full queue with a single worker: from the first start to the last completion.
+    """Drain a full queue with a single worker: from the first start to the last completion."""
+    figures, _ = await timed_drain(run)
+    return figures
+
+
+async def timed_drain(
+    run: Run, beside: AbstractAsyncContextManager[None] | None = None
+) -> tuple[Figures, list[float]]:
+    """Drain a full queue with a single worker; return the figures, and the seconds of each tenth.
 
     The WAL starts at a checkpoint, so it has the full image of each changed page, as for
     submissions. The WAL, the server's CPU and the commits are counted from the command to start,
-    or from the start of the worker.
+    or from the start of the worker. `beside` is entered when the queue is full, and left when it
+    is empty.
     """
     place = run.place
-    side = run.side
     jobs = run.jobs
-    after = await run.newest()
-    await run.until_idle()
-    async with side.child("produce", run.url, extra=run.extra) as producer:
-        await producer.hear("ready")
-        await producer.submit(0, jobs, many=True)
-    async with session(run.url) as fresh:
-        await fresh.conn.execute("VACUUM ANALYZE")
-    await place.checkpoint()
+    after = await fill(run)
     commits = await place.commits(run.database)
-    async with side.child("work", run.url, run.preset, jobs, extra=run.extra) as worker:
+    async with (
+        beside or nullcontext(),
+        run.side.child("work", run.url, run.preset, jobs, extra=run.extra) as worker,
+    ):
         await worker.hear("ready")
         counted = await ServerCosts.start(run)
         worker.say("go")
         first = await worker.hear("first")
-        await worker.hear("counted")
+        await worker.hear("counted", DEADLINE + jobs / SLOWEST)
         queries = await run.until_idle()
         seconds = (time.monotonic_ns() - first["at"]) / 1e9
         costs = await counted.per_job(0.0, jobs)
@@ -164,10 +182,25 @@ async def drain(run: Run) -> Figures:
         worker.say("stop")
         end = await worker.hear("end")
     commits = await place.commits(run.database) - commits - queries
-    if side.ours:
-        await checks.drained(run.url, after, jobs)
+    await run.check_drained(after)
     figures = {"rate": jobs / seconds, "commits": commits / jobs, "rss_mb": resident}
-    return figures | costs | {"cpu_us": end["cpu"] / jobs * 1e6}
+    times = [first["at"], *end.get("tenths", ())]
+    tenths = [(until - since) / 1e9 for since, until in pairwise(times)]
+    return figures | costs | {"cpu_us": end["cpu"] / jobs * 1e6}, tenths
+
+
+async def fill(run: Run) -> int:
+    """Queue the jobs of a drain, vacuum and write a checkpoint; return the job before them."""
+    after = await run.newest()
+    await run.until_idle()
+    async with run.side.child("produce", run.url, extra=run.extra) as producer:
+        await producer.hear("ready")
+        for first in range(0, run.jobs, FILLED):
+            await producer.submit(first, min(FILLED, run.jobs - first), many=True)
+    async with session(run.url) as fresh:
+        await fresh.conn.execute("VACUUM ANALYZE")
+    await run.place.checkpoint()
+    return after
 
 
 async def idle(run: Run) -> Figures:

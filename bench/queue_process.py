@@ -30,20 +30,30 @@ class Child:
         self._process = process
         self.pid = process.pid
 
-    async def hear(self, event: str) -> dict[str, Any]:
-        """Return the next event, which must be of this kind; raises BenchError."""
-        assert self._process.stdout is not None
+    async def hear(
+        self, event: str, within: float = DEADLINE, *, passing: str = ""
+    ) -> dict[str, Any]:
+        """Return the next event, which must be of this kind; raises BenchError.
+
+        `within` is in seconds. Events of the kind `passing` are passed over.
+        """
         try:
-            async with asyncio.timeout(DEADLINE):
-                while line := await self._process.stdout.readline():
-                    if line.startswith(b'{"event"'):  # libraries print lines of their own
-                        break
+            async with asyncio.timeout(within):
+                while (received := await self._next())["event"] == passing:
+                    pass
         except TimeoutError:
-            raise BenchError(f"no {event} within {DEADLINE:.0f} s") from None
-        received: dict[str, Any] = json.loads(line) if line else {"event": "the end"}
+            raise BenchError(f"no {event} within {within:.0f} s") from None
         if received["event"] != event:
             raise BenchError(f"{event} had to come, {received['event']} came")
         return received
+
+    async def _next(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            if line.startswith(b'{"event"'):  # libraries print lines of their own
+                received: dict[str, Any] = json.loads(line)
+                return received
+        return {"event": "the end"}
 
     def say(self, order: Mapping[str, object] | str) -> None:
         """Send a command."""
@@ -65,8 +75,10 @@ class Contestant:
 
     name: str
     program: tuple[str, ...]
+    """With the name of its module, before the role."""
     environment: Mapping[str, str]
     about: Mapping[str, Any]
+    folder: Path = ROOT
 
     @property
     def ours(self) -> bool:
@@ -103,23 +115,23 @@ class Contestant:
         """Start a process in a role, and stop it on exit; raises BenchError."""
         chosen = self.settings(preset) | dict(extra)
         settings = json.dumps(chosen) if url else "{}"
-        program = (*self.program, self.name, role, url, settings, str(target))
-        async with start_process(program, self.environment) as child:
+        program = (*self.program, role, url, settings, str(target))
+        async with start_process(program, self.environment, self.folder) as child:
             yield child
 
 
 @asynccontextmanager
 async def start_process(
-    program: tuple[str, ...], environment: Mapping[str, str]
+    program: tuple[str, ...], environment: Mapping[str, str], folder: Path = ROOT
 ) -> AsyncIterator[Child]:
-    """Start a program; an error is reported with the last lines of its stderr."""
+    """Start a program in a folder; an error is reported with the last lines of its stderr."""
     with tempfile.TemporaryFile() as words:
         process = await asyncio.create_subprocess_exec(
             *program,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=words,
-            cwd=ROOT,
+            cwd=folder,
             env={**os.environ, **environment},
             limit=LINE,
         )
@@ -149,9 +161,9 @@ async def _last(process: asyncio.subprocess.Process, words: Any) -> str:
 
 
 async def load_contestant(
-    name: str, program: tuple[str, ...], environment: Mapping[str, str]
+    name: str, program: tuple[str, ...], environment: Mapping[str, str], folder: Path = ROOT
 ) -> Contestant:
     """Return a queue that can run here; raises BenchError."""
-    async with start_process((*program, name, "about"), environment) as child:
+    async with start_process((*program, "about"), environment, folder) as child:
         about = await child.hear("about")
-    return Contestant(name, program, environment, about)
+    return Contestant(name, program, environment, about, folder)

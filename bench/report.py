@@ -15,8 +15,9 @@ COSTS = {
     "wal_bytes": "WAL B",
     "commits": "commits",
     "rss_mb": "RSS MB",
+    "kept": "rate kept",
 }
-"""Costs of a job, except the memory. The client is the worker, or the process that submits."""
+"""Costs of a job, except the last two. The client is the worker, or the process that submits."""
 
 
 RATES = {"floor": "per s"}
@@ -159,12 +160,36 @@ COMMANDS = {
     "python_ms": "python -c pass, ms",
     "help_ms": "draftsman --help, ms",
     "help_ratio": "that / python -c pass",
-    "jobs_ms": "draftsman jobs without a job, ms",
+    "jobs_ms": "draftsman jobs, ms",
     "jobs_ratio": "that / python -c pass",
+    "submit_cpu_ratio": "CPU of draftsman submit / of jobs",
+    "show_cpu_ratio": "CPU of draftsman show / of jobs",
+    "answer_cpu_ratio": "CPU of draftsman answer / of jobs",
 }
 """Figures of commands, from the start of the process to its end: medians."""
+HELPS = {
+    "bare_cpu_ms": "CPU of draftsman --help, ms",
+    "commands": "commands",
+    "median_ratio": "CPU of the --help of a command / that, median of the commands",
+    "largest_ratio": "largest of the commands",
+}
+"""Figures of the help of each command: medians."""
+WORKERS = {
+    f"{figure}_{count}": f"{title}, {count} worker{'s' * (count > 1)}"
+    for figure, title in (
+        ("rate", "jobs/s"),
+        ("cpu_us", "client CPU, us a job"),
+        ("server_us", "server CPU, us a job"),
+        ("skipped_percent", "skipped settlements, %"),
+    )
+    for count in (1, 2, 4)
+} | {"kept": "rate of several workers / of one, lowest"}
+"""Figures of several workers that drain a queue together."""
 LISTS = {
     "commands": (COMMANDS, "new database", ""),
+    "helps": (HELPS, "new database", ""),
+    "workers10": (WORKERS, "10 slots each", ""),
+    "workers100": (WORKERS, "100 slots each", ""),
     "agents": (AGENTS, "new database", ""),
     "held": (HELD, "new database", ""),
     "schedules": (SCHEDULES, "new database", ""),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
@@ -13,6 +13,10 @@ from psycopg import AsyncConnection
 
 KIB = 1024
 MEGABYTE = 1_000_000
+BUSY = 0.25
+"""Part of the CPU of the machine used by other programs, over which CPU is not certain."""
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+"""Whether the kernel shares the CPU among sessions first, and only then by the nice value."""
 
 
 class ServerCpu:
@@ -22,13 +26,13 @@ class ServerCpu:
     """
 
     def __init__(self, postmaster: psutil.Process) -> None:
-        self._postmaster = postmaster
+        self.postmaster = postmaster
 
     def seconds(self) -> float:
         """Return the CPU seconds of the postmaster, its processes and its ended processes."""
-        ended = self._postmaster.cpu_times()
-        total = ended.children_user + ended.children_system + cpu_seconds(self._postmaster.pid)
-        for process in self._postmaster.children():
+        ended = self.postmaster.cpu_times()
+        total = ended.children_user + ended.children_system + cpu_seconds(self.postmaster.pid)
+        for process in self.postmaster.children():
             with contextlib.suppress(psutil.Error, OSError):
                 # a process that ended meanwhile is part of the postmaster's sum next time
                 total += cpu_seconds(process.pid)
@@ -38,9 +42,9 @@ class ServerCpu:
 class OtherWork:
     """CPU that other programs use on this machine during a measurement."""
 
-    def __init__(self, server: ServerCpu | None) -> None:
-        """Start counting."""
-        self._server = server
+    def __init__(self, servers: Iterable[ServerCpu | None]) -> None:
+        """Start counting; the servers belong to the measurement."""
+        self._roots = [psutil.Process(), *(server.postmaster for server in servers if server)]
         self._began = time.monotonic()
         self._others = self._seconds()
 
@@ -49,14 +53,27 @@ class OtherWork:
         capacity = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
         return max(0.0, self._seconds() - self._others) / max(1e-9, capacity)
 
+    def own_seconds(self) -> float:
+        """Return the CPU seconds of the bench, the servers and all their children, also ended."""
+        trees = [(root, *root.children(recursive=True)) for root in self._roots]
+        seconds = 0.0
+        for process in {process.pid: process for tree in trees for process in tree}.values():
+            with contextlib.suppress(psutil.Error):  # it has just ended: its parent counts it
+                seconds += sum(process.cpu_times()[:4])  # with its ended children
+        return seconds
+
     def _seconds(self) -> float:
-        """Return the CPU seconds of the machine without the bench, its children and the server."""
         machine = psutil.cpu_times()
-        own = os.times()
         idle = machine.idle + getattr(machine, "iowait", 0.0) + getattr(machine, "guest", 0.0)
-        server = self._server.seconds() if self._server else 0.0
-        own_seconds = own.user + own.system + own.children_user + own.children_system
-        return float(sum(machine) - idle - own_seconds - server)
+        return float(sum(machine) - idle - self.own_seconds())
+
+
+def busy(other: float) -> str:
+    """Return the warning about a machine with other work."""
+    text = f"other programs used {other:.0%} of the CPU: repeat without them to compare CPU"
+    if AUTOGROUP.exists() and AUTOGROUP.read_text().strip() == "1":
+        text += "; nice does not help between sessions, as kernel.sched_autogroup_enabled is 1"
+    return text
 
 
 def cpu_seconds(pid: int) -> float:

@@ -18,6 +18,7 @@ from bench import (
     checks,
     commands,
     dashboard,
+    deep_queue,
     floor,
     functions,
     limits,
@@ -26,12 +27,13 @@ from bench import (
     slack,
     vacuum,
     volumes,
+    workers,
 )
 from bench.history import Backlog, seed
 from bench.measure import Run
 from bench.queue_process import Contestant
 from bench.report import OURS, Figures, Key, Results
-from bench.resource_usage import ServerCpu
+from bench.resource_usage import BUSY, OtherWork, ServerCpu, busy
 from bench.server import BenchError, BenchServer
 
 FAILURES = (BenchError, psycopg.Error, OSError)
@@ -72,8 +74,13 @@ class Scenario:
         return side.ours or not (self.alone or side.about.get("keeps_nothing"))
 
 
-def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
-    """Return the measures, for the jobs of the largest drain and the minutes of those that have."""
+def scenarios(
+    jobs: int = 0, minutes: float | None = None, deep: int = deep_queue.JOBS
+) -> list[Scenario]:
+    """Return the measures, for the jobs of the largest drain and of a deep queue.
+
+    `minutes` is the duration of those that have one.
+    """
     samples = max(20, jobs // 160)
     return [
         Scenario(
@@ -144,6 +151,26 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
             )
             for function, share in functions.SHARES.items()
         ),
+        *(
+            Scenario(name, workers.drains, preset, count, same=True, alone=True, fresh=True)
+            for name, preset, count in (
+                ("workers10", "default", jobs // 2),
+                ("workers100", "fast", jobs),
+            )
+        ),
+        *(
+            Scenario(
+                name,
+                partial(deep_queue.drain, snapshot=snapshot),
+                "fast",
+                deep,
+                same=True,
+                alone=True,
+                once=True,
+                fresh=True,
+            )
+            for name, snapshot in (("deep", False), ("deep_snapshot", True))
+        ),
         Scenario(
             "held", volumes.held, "default", jobs, same=True, alone=True, once=True, fresh=True
         ),
@@ -169,6 +196,9 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
             alone=True,
             once=True,
             fresh=True,
+        ),
+        Scenario(
+            "helps", commands.helps, "default", 5, same=True, alone=True, once=True, fresh=True
         ),
         Scenario("idle", measure.idle, "fast", samples, same=True),
         Scenario("answer", answer.answer, "default", samples, same=True, alone=True),
@@ -247,6 +277,8 @@ class BenchRun:
     seeded: dict[str, str] = field(default_factory=dict)
     """Databases with a history, by queue."""
     hosts: list[Host] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)
+    """Part of the CPU of the machine that other programs used, in each round."""
 
     async def prepare(self) -> None:
         """Create the tables of all queues; raises BenchError if draftsman's are incomplete."""
@@ -267,11 +299,16 @@ class BenchRun:
                 for side in self.sides:
                     if not side.about.get("keeps_nothing"):
                         await self._seed(side, self.past, stack)
+            servers = [self.server, *(host.server for host in self.hosts)]
             for number in range(1, rounds + 1):
+                others = OtherWork(servers)
                 for scenario in selected:
                     if scenario.once and number > 1:
                         continue
                     await self._turn(f"[{number}/{rounds}]", scenario, number == 1)
+                self.others.append(others.share())
+                if self.others[-1] > BUSY:
+                    _say(f"[{number}/{rounds}] {busy(self.others[-1])}")
 
     async def _seed(self, side: Contestant, past: Backlog, stack: AsyncExitStack) -> None:
         database = await stack.enter_async_context(self.place.database(side.name))

@@ -22,7 +22,7 @@ def test_each_costly_test_exists() -> None:
     listed = {"::".join(name.split("::")[:2]) for name in costly_functions()}
     files = {name.partition("::")[0] for name in listed}
     there = set[str]().union(*(names(file) for file in files if (ROOT / file).exists()))
-    assert listed - there == set(), "run: python -m tests.costly"
+    assert listed - there == set(), "rename their lines, or remove them"
 
 
 def test_those_that_cost_most_are_costly_until_the_others_fit() -> None:

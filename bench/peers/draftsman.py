@@ -85,6 +85,11 @@ class Queue:
                 )
             runtime = await stack.enter_async_context(self.opening)
             crew = runtime.worker_process(handlers, slots=self.settings["slots"])
+            worker = crew.worker
+            probe.counters = lambda: {
+                "settlements": worker.settlements,
+                "skipped": worker.skipped_settlements,
+            }
             running = asyncio.create_task(crew.run())
             try:
                 await asyncio.shield(running)

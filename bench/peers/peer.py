@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -72,6 +73,13 @@ class Probe:
         self._counter = itertools.count(1)  # threads never get the same number
         self.count = 0
         self.cpu = 0.0
+        self.first: int | None = None
+        """Time of the first start, in nanoseconds of the monotonic clock."""
+        self.marks = {target * part // 10 for part in range(1, 11)}
+        self.tenths = list[int]()
+        """Times at which each tenth of the starts was over."""
+        self.counters: Callable[[], dict[str, int]] = dict
+        """Reads further counters of the worker at its end."""
 
     def hit(self, number: int) -> None:
         """Count the start of a job, in any thread."""
@@ -81,13 +89,17 @@ class Probe:
             return
         if self.count == 1:
             self.cpu = time.process_time()
-            emit(event="first", at=time.monotonic_ns())
+            self.first = time.monotonic_ns()
+            emit(event="first", at=self.first)
+        if self.count in self.marks:
+            self.tenths.append(time.monotonic_ns())
         if self.count == self.target:
             emit(event="counted")
 
     def end(self) -> None:
-        """Report the CPU seconds of the process since the first start."""
-        emit(event="end", cpu=time.process_time() - self.cpu)
+        """Report the CPU seconds of the process since the first start, and its counters."""
+        cpu = time.process_time() - self.cpu
+        emit(event="end", cpu=cpu, first=self.first, tenths=self.tenths, **self.counters())
 
 
 def emit(**fields: Any) -> None:

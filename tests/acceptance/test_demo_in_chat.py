@@ -94,7 +94,9 @@ async def test_the_whole_story_is_told_on_the_page_of_trello(
     assert await boards_of(rt).all() == []
 
 
-@pytest.mark.slow(fast="test_what_a_killed_demo_left_is_removed")
+@pytest.mark.slow(
+    fast="tests/tui/cli/demo/test_unfinished.py::test_what_a_killed_demo_left_is_removed"
+)
 async def test_the_next_demo_removes_what_a_killed_demo_left(
     installation: Installation, rt: Runtime
 ) -> None:

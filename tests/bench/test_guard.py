@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from bench import guard
-from bench.queue_process import Contestant
+from bench import baseline, guard
 from bench.report import Key, Results
 from bench.server import BenchError
 
-PEER = Contestant("pgqueuer", (), {}, {"distribution": "pgqueuer", "version": "1.6.0"})
 
-
-def measured(cpu: Sequence[float], wal: float = 2000, peer: Sequence[float] = ()) -> Results:
-    """Return rounds in which draftsman's client and server use half of the CPU each."""
+def measured(
+    cpu: Sequence[float], wal: float = 2000, before: Sequence[float] = (200,) * 9
+) -> Results:
+    """Return rounds in which client and server use half of the CPU each, with 2,000 B before."""
     results = Results()
     for measure in guard.MEASURES:
-        for number, used in enumerate(cpu):
-            own = {"cpu_us": used / 2, "server_us": used / 2, "wal_bytes": wal, "rate": 1.0}
-            other = peer[number] if peer else 100.0
-            theirs = {"cpu_us": other * 0.7, "server_us": other * 0.3, "wal_bytes": 1700.0}
-            results.add(Key(measure, "draftsman"), own)
-            results.add(Key(measure, guard.PEER), theirs)
+        for now, other in zip(cpu, before, strict=False):
+            for name, used, written in (("draftsman", now, wal), (baseline.NAME, other, 2000.0)):
+                costs = {"cpu_us": used / 2, "server_us": used / 2, "wal_bytes": written}
+                results.add(Key(measure, name), costs)
     return results
-
-
-@pytest.fixture
-def recorded(tmp_path: Path) -> guard.Recorded:
-    """Provide the written and loaded record of a run with twice the peer's CPU."""
-    path = tmp_path / "recorded.toml"
-    results = measured((200, 200, 200))
-    path.write_text(guard.document(results, guard.setup(10_000, "18.4", [PEER], results)))
-    return guard.load(path)
-
-
-def test_recorded_costs_are_the_medians(recorded: guard.Recorded) -> None:
-    assert recorded["drain100"] == {"cpu": 2.0, "wal_bytes": 2000}
-    assert recorded["setup"]["jobs"] == 10_000
-    assert recorded["setup"]["peer"] == "pgqueuer 1.6.0"
 
 
 @pytest.mark.parametrize(
@@ -48,53 +32,69 @@ def test_recorded_costs_are_the_medians(recorded: guard.Recorded) -> None:
     [
         (measured((200, 200, 200)), set[str]()),
         (measured((219, 219, 219)), set[str]()),
-        (measured((221, 221, 221)), {"cpu"}),
+        (measured((221, 221, 221)), {"CPU us"}),
         (measured((100, 100, 100)), set[str]()),
         (measured((200, 200, 200), wal=2199), set[str]()),
-        (measured((200, 200, 200), wal=2201), {"wal_bytes"}),
-        # a slower machine slows both
-        (measured((400, 600, 300), peer=(200, 300, 150)), set[str]()),
-        # half of the rounds were as recorded: the median alone would be a loss
+        (measured((200, 200, 200), wal=2201), {"WAL B"}),
+        # a machine that is slower in a round slows both
+        (measured((400, 600, 300), before=(400, 600, 300)), set[str]()),
+        # half of the rounds were as before: the median alone would be a loss
         (measured((195, 195, 250, 250, 250)), set[str]()),
-        (measured((205, 230, 250, 250, 250)), {"cpu"}),
+        (measured((205, 230, 250, 250, 250)), {"CPU us"}),
     ],
 )
-def test_loss_is_a_growth_over_the_limit_in_most_rounds(
-    recorded: guard.Recorded, results: Results, lost: set[str]
-) -> None:
-    losses = guard.losses(results, recorded, 0.1)
+def test_loss_is_a_growth_over_the_limit_in_most_rounds(results: Results, lost: set[str]) -> None:
+    losses = guard.losses(results, 0.1)
     assert {change.cost for change in losses} == lost
     assert {change.measure for change in losses} == (set(guard.MEASURES) if lost else set())
 
 
-def test_growth_of_cpu_is_uncertain_on_a_busy_machine(recorded: guard.Recorded) -> None:
+def test_growth_of_cpu_is_uncertain_on_a_busy_machine() -> None:
     results = measured((260, 260), wal=2500)
-    assert {change.cost for change in guard.losses(results, recorded, 0.8)} == {"wal_bytes"}
-    text = guard.report(guard.changes(results, recorded), 0.8)
+    assert {change.cost for change in guard.losses(results, 0.8)} == {"WAL B"}
+    text = guard.report(guard.changes(results), 0.8)
     assert text.count("uncertain") == text.count("lost") == len(guard.MEASURES)
-    assert text.endswith("other programs used 80% of the CPU: repeat without them to compare CPU")
 
 
-@pytest.mark.parametrize(
-    ("jobs", "postgresql", "version", "differs"),
-    [
-        (5_000, "18.4", "1.6.0", "jobs 10000, now 5000"),
-        (10_000, "15.2", "1.6.0", "postgresql 18.4, now 15.2"),
-        (10_000, "18.4", "1.7.0", "peer pgqueuer 1.6.0, now pgqueuer 1.7.0"),
-    ],
-)
-def test_other_setup_is_refused(
-    recorded: guard.Recorded, jobs: int, postgresql: str, version: str, differs: str
-) -> None:
-    peer = Contestant("pgqueuer", (), {}, {**PEER.about, "version": version})
-    now = guard.setup(jobs, postgresql, [peer], Results())
-    with pytest.raises(BenchError, match=f"not comparable.*with {differs};.*--record"):
-        guard.check_setup(recorded, now)
-    guard.check_setup(recorded, guard.setup(10_000, "18.4", [PEER], Results()))
+def test_commit_that_cannot_be_measured_is_named_with_its_reason() -> None:
+    results = measured((200, 200))
+    del results.rounds[Key("drain10", baseline.NAME)]
+    results.missing[f"{baseline.NAME} drain10"] = "no such column"
+    with pytest.raises(BenchError, match="drain10: no such column"):
+        guard.losses(results, 0.1)
 
 
-def test_committed_record_has_every_cost() -> None:
-    record = guard.load(guard.RECORDED)
-    assert set(record) == {"setup", *guard.MEASURES}
-    assert set(record["setup"]) == set(guard.setup(1, "", [PEER], Results()))
-    assert all(set(record[measure]) == set(guard.TITLES) for measure in guard.MEASURES)
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Provide a repository with a commit, whose tree was changed since."""
+    root = tmp_path / "repository"
+    (root / "core").mkdir(parents=True)
+    (root / "core" / "code.py").write_text("before = True\n")
+    identity = "-c user.name=anna -c user.email=anna@example.com"
+    for line in ("init --quiet", "add .", f"{identity} commit --quiet -m Code"):
+        subprocess.run(("git", "-C", str(root), *line.split()), check=True)
+    (root / "core" / "code.py").write_text("before = False\n")
+    return root
+
+
+def test_other_commit_runs_from_its_own_files_until_the_end(repository: Path) -> None:
+    with baseline.program("HEAD", repository) as program:
+        assert str(program.folder / "core") in program.environment["PYTHONPATH"].split(os.pathsep)
+        assert (program.folder / "core" / "code.py").read_text() == "before = True\n"
+    assert not program.folder.exists()
+    listed = subprocess.run(
+        ("git", "-C", str(repository), "worktree", "list"), capture_output=True, check=True
+    )
+    assert len(listed.stdout.splitlines()) == 1
+
+
+def test_unknown_commit_is_refused(repository: Path) -> None:
+    with (
+        pytest.raises(BenchError, match=r"no commit v9 here: .* another with --guard COMMIT"),
+        baseline.program("v9", repository),
+    ):
+        pass
+
+
+def test_recorded_commit_is_a_whole_name() -> None:
+    assert len(bytes.fromhex(baseline.RECORDED.read_text().strip())) == 20

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bench.__main__ import BEGIN, END, written
-from bench.goals import BEST, Goal, most
+from bench.arguments import MEASURES
+from bench.goals import BEST, GOALS, Goal, most
 from bench.report import Key, Results
 from bench.server import BenchError
 
@@ -64,6 +65,11 @@ def test_a_goal_is_met_missed_or_not_measured(
     results: Results, goal: Goal, line: tuple[str, ...]
 ) -> None:
     assert goal.verdict(results) == line
+
+
+def test_every_goal_is_of_a_measure() -> None:
+    assert {goal.measure for goal in GOALS} <= {*MEASURES}
+    assert {goal.plain for goal in GOALS if goal.plain} <= {*MEASURES}
 
 
 def test_best_peer_is_the_fastest_of_those_measured(results: Results) -> None:

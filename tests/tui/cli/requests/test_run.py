@@ -210,7 +210,7 @@ async def test_release_asks_on_a_terminal(
 ) -> None:
     assert (await cli(*RUN, "--now", "--timeout", "0.1s")).code == 1
     screen = terminal("queues", "release", "q")
-    screen.expect("End the reservation of the queue 'q'? cli:root reserved it for")
+    screen.expect("End the reservation of the queue 'q'? root reserved it for")
     screen.type("y\n")
     assert screen.end() == 0
     assert await rt.reservations.all() == []

@@ -89,7 +89,7 @@ async def test_queue_is_paused_and_resumed(rt: Runtime, make: Factory, people: P
         await seen.paste("disk is full")
         await seen.press("enter")
         await seen.wait_for_toast("Queue 'pay' paused; running jobs continue")
-        await seen.see("by tui:olga: disk is full")
+        await seen.see("by olga: disk is full")
         await seen.command("pause type:report model is down")
         await seen.wait_for_toast("Type 'report' in the queue 'pay' paused")
         await seen.command("jobs")

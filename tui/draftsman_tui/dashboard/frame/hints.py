@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from draftsman.actions.action import About, Action
 from draftsman.errors import CommandHint, Hint, OptionHint
@@ -10,17 +10,30 @@ from draftsman_tui.dashboard.command import NAMED
 from draftsman_tui.dashboard.key_map import display_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from draftsman_tui.dashboard.command import DashboardCommand
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 SAME: Final = {"show": "job", "logs": "log", "questions": "inbox"}
 """Commands of the dashboard for those of the command line with another name."""
 
 
-def hint_text(screen: BaseScreen, hint: Hint, job: str = "") -> str:
+class CommandScreen(Protocol):
+    """A screen, with the commands of the dashboard."""
+
+    @property
+    def commands(self) -> Iterable[DashboardCommand]:
+        """All commands."""
+
+    def is_here(self, command: DashboardCommand) -> bool:
+        """Return whether a command applies to this screen."""
+
+    def keys_of(self, command: DashboardCommand) -> Sequence[str]:
+        """Return the keys of a command on this screen."""
+
+
+def hint_text(screen: CommandScreen, hint: Hint, job: str = "") -> str:
     """Return what to press or to enter, or the command line where only a shell has the command.
 
     `job` is the name of the job that commands are about: another one is opened by its name.
@@ -40,7 +53,7 @@ def hint_text(screen: BaseScreen, hint: Hint, job: str = "") -> str:
     return f"enter :{command.name}"
 
 
-def _command_of(screen: BaseScreen, hint: CommandHint) -> DashboardCommand | None:
+def _command_of(screen: CommandScreen, hint: CommandHint) -> DashboardCommand | None:
     """Return the command of the dashboard that does the same, if there is one."""
     for command in screen.commands:
         if any(hint.name in _names(action) for action in command.actions[:1]):
