@@ -44,21 +44,22 @@ async def test_review_opens_each_question_and_ends_at_zero(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1", "D-2/1", "D-3/1")
         await seen.press("A")
-        await seen.see("1 of 3 · D-1/1 for", "Refunds · acme/pay", "s: skip   esc: end review")
+        hints = "s: skip   esc: end review"
+        await seen.see("1 of 3 for you · D-1/1 for", "Refunds · acme/pay", hints)
         await seen.press("y")
-        await seen.see("2 of 3 · D-2/1 for", "1  red")
+        await seen.see("2 of 3 for you · D-2/1 for", "1  red")
         await make.answer(red.number, "blue")
         await seen.see("D-3/1 for", "What is it called?")
         late = await make.asked(YES)
         await seen.type("s3")
         await seen.press("enter")
-        await seen.see("4 of 4 · D-4/1 for")
+        await seen.see("4 of 4 for you · D-4/1 for")
         await seen.press("s")
         await seen.wait_for_toast("No more questions: 2 answered; 2 skipped")
         await seen.dialog("MainScreen")
         await seen.rows(f"{late.name}/1")
         await seen.press("A")
-        await seen.see("1 of 1 · D-4/1")
+        await seen.see("1 of 1 for you · D-4/1")
         await seen.press("escape")
         await seen.dialog("MainScreen")
     values = [(await rt.questions.get(job.number, 1)).resolution for job in (yes, red, words)]
@@ -86,7 +87,7 @@ async def test_an_answer_without_a_database_is_kept_and_can_be_repeated(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1")
         await seen.press("A")
-        await seen.see("1 of 1 · D-1/1")
+        await seen.see("1 of 1 for you · D-1/1")
         await seen.type("s3")
         await seen.press("enter")
         await seen.see("not confirmed, answer again: the database cannot be reached", "s3")
@@ -104,9 +105,11 @@ async def test_review_of_marked_approvals_shows_the_keys_of_a_decision(
     async with open_dashboard(rt, carol, view="inbox") as seen:
         await seen.rows(*(f"{gate.name}/1" for gate in gates))
         await seen.press("space", "space", "A")
-        await seen.see("1 of 2 · D-1/1 needs approval from carol, dave", "y: approve", "s: skip")
+        await seen.see(
+            "1 of 2 selected · D-1/1 needs approval from carol, dave", "y: approve", "s: skip"
+        )
         await seen.press("y")
-        await seen.see("2 of 2 · D-2/1")
+        await seen.see("2 of 2 selected · D-2/1")
         await seen.press("n")
         await seen.wait_for_toast("No more questions: 2 answered")
     statuses = [(await rt.read_model.job(gate.number)).status for gate in gates]
@@ -122,7 +125,7 @@ async def test_a_key_for_a_question_that_closed_does_not_decide_the_next(
     async with open_dashboard(rt, carol, view="inbox") as seen:
         await seen.rows("D-1/1", "D-2/1")
         await seen.press("A")
-        await seen.see("1 of 2 · D-1/1")
+        await seen.see("1 of 2 for you · D-1/1")
         await make.decide(gates[0].number, True, dave)
         await seen.see("D-2/1 needs approval")
         await seen.press("y")
@@ -143,7 +146,7 @@ async def test_the_number_that_was_refused_as_held_can_be_pressed_again(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1")
         await seen.press("A")
-        await seen.see("1 of 1 · D-1/1")
+        await seen.see("1 of 1 for you · D-1/1")
         dialog = seen.app.screen
         assert isinstance(dialog, QuestionDialog)
         dialog.ready_at = math.inf
@@ -164,20 +167,20 @@ async def test_a_key_between_two_questions_of_a_review_is_not_for_the_table(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1", "D-2/1", "D-3/1")
         await seen.press("A")
-        await seen.see("1 of 3 · D-1/1")
+        await seen.see("1 of 3 for you · D-1/1")
         async with rt.db.connection() as holder, holder.transaction():
             await holder.execute("LOCK TABLE draftsman.question_views IN EXCLUSIVE MODE")
             await seen.press("1")
             await seen.dialog("MainScreen")
             await wait_blocked(conn, by=holder.info.backend_pid)
             await seen.press(key)
-        await seen.see("2 of 3 · D-2/1")
+        await seen.see("2 of 3 for you · D-2/1")
         assert [type(screen) for screen in seen.app.screen_stack[1:-1]] == [MainScreen]
         await seen.press("2")
         if ends:
             await seen.dialog("MainScreen")
         else:
-            await seen.see("3 of 3 · D-3/1")
+            await seen.see("3 of 3 for you · D-3/1")
             await seen.press("escape")
         await seen.until(lambda: not seen.app.session.is_reviewing)
         await seen.press("enter")
@@ -280,7 +283,9 @@ async def test_a_dialog_names_the_jobs_for_which_an_answer_counts(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.see("3 jobs")
         await seen.press("A")
-        await seen.see("1 of 1 · D-1/1", "3 jobs ask this: D-1, D-2, D-3. An answer counts for")
+        await seen.see(
+            "1 of 1 for you · D-1/1", "3 jobs ask this: D-1, D-2, D-3. An answer counts for"
+        )
         await seen.press("y")
         await seen.wait_for_toast("No more questions: 1 answered")
 
@@ -293,15 +298,15 @@ async def test_questions_are_acknowledged_snoozed_and_delegated_in_a_review(
     async with open_dashboard(rt, owner, view="inbox", size=(140, 40)) as seen:
         await seen.rows("D-1/1", "D-2/1", "D-3/1")
         await seen.press("A")
-        await seen.see("1 of 3 · D-1/1", "i: acknowledge   I: snooze   D: delegate")
+        await seen.see("1 of 3 for you · D-1/1", "i: acknowledge   I: snooze   D: delegate")
         await seen.press("i")
-        await seen.see("D-1/1 acknowledged until", "1 of 3 · D-1/1")
+        await seen.see("D-1/1 acknowledged until", "1 of 3 for you · D-1/1")
         await seen.press("I")
         await seen.see("Snooze D-1/1 for how long?")
         await seen.press("escape")
-        await seen.see("1 of 3 · D-1/1")
+        await seen.see("1 of 3 for you · D-1/1")
         await seen.press("s")
-        await seen.see("2 of 3 · D-2/1")
+        await seen.see("2 of 3 for you · D-2/1")
         await seen.press("D")
         await seen.see("Delegate D-2/1 to whom?")
         await seen.type("nobody")
@@ -310,7 +315,7 @@ async def test_questions_are_acknowledged_snoozed_and_delegated_in_a_review(
         await seen.press(*["backspace"] * 6)
         await seen.type("dave 2h")
         await seen.press("enter")
-        await seen.see("3 of 3 · D-3/1", "alt+i: acknowledge", "alt+g: delegate")
+        await seen.see("3 of 3 for you · D-3/1", "alt+i: acknowledge", "alt+g: delegate")
         await seen.press("alt+s")
         await seen.see("Snooze D-3/1 for how long?")
         await seen.type("2h")
@@ -318,9 +323,9 @@ async def test_questions_are_acknowledged_snoozed_and_delegated_in_a_review(
         await seen.wait_for_toast("No more questions: 0 answered; 3 skipped")
         await seen.see("2 questions for you")
         await seen.press("A")
-        await seen.see("1 of 2 · D-1/1", f"{owner.voter} works on it")
+        await seen.see("1 of 2 for you · D-1/1", f"{owner.voter} works on it")
         await seen.press("s")
-        await seen.see("2 of 2 · D-3/1")
+        await seen.see("2 of 2 for you · D-3/1")
         await seen.press("escape")
         await seen.dialog("MainScreen")
         await seen.command("inbox kind:approval")

@@ -42,7 +42,8 @@ async def _review(screen: BaseScreen) -> None:
         current = await screen.rt.questions.get(question.job, question.ordinal)
         if current.status is not QuestionStatus.OPEN:
             continue
-        position = f"{answered + skipped + 1} of {answered + skipped + len(waiting)}"
+        whose = "for you" if chosen is None else "selected"
+        position = f"{answered + skipped + 1} of {answered + skipped + len(waiting)} {whose}"
         dialog = await open_dialog(screen, current, position=position, replaces=replaces)
         replaces = dialog.closed
         answered += dialog.answered
