@@ -118,6 +118,8 @@ async def test_the_request_is_read_beside_the_question(
         await make.answer(3, "8443", n=1, actor=owner)
         await seen.until(lambda: seen.app.screen_stack[-2].closed)  # type: ignore[attr-defined]
         await seen.press("escape")
+        await seen.see("D-3/1 was answered by", "no more answers are accepted")
+        await seen.press("escape")
         await seen.dialog("MainScreen")
 
 

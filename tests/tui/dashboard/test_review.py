@@ -22,7 +22,8 @@ from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import wait_blocked
 from draftsman_tui.dashboard.questions import bulk_answers
-from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog, wrap_hints
+from draftsman_tui.dashboard.questions.key_guard import RELEASED
+from draftsman_tui.dashboard.questions.question_dialog import wrap_hints
 from draftsman_tui.dashboard.tables.screen import MainScreen
 from tests.tui.dashboard.pilot import open_dashboard
 
@@ -49,7 +50,9 @@ async def test_review_opens_each_question_and_ends_at_zero(
         await seen.press("y")
         await seen.see("2 of 3 for you · D-2/1 for", "1  red")
         await make.answer(red.number, "blue")
-        await seen.see("D-3/1 for", "What is it called?")
+        await seen.see("D-2/1 was answered by", "no more answers are accepted")
+        await seen.press("s")
+        await seen.see("3 of 3 for you · D-3/1 for", "What is it called?")
         late = await make.asked(YES)
         await seen.type("s3")
         await seen.press("enter")
@@ -116,27 +119,25 @@ async def test_review_of_marked_approvals_shows_the_keys_of_a_decision(
     assert statuses == [Status.RESUMED, Status.FAILED, Status.WAITING_FOR_APPROVAL]
 
 
-async def test_a_key_for_a_question_that_closed_does_not_decide_the_next(
-    make: Factory, rt: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("spec", "key"), [(GATE, "y"), (QUESTION, "2")])
+async def test_a_question_that_closes_in_a_review_stays_until_a_key(
+    make: Factory, rt: Runtime, owner: Actor, people: People, spec: QuestionSpec, key: str
 ) -> None:
-    monkeypatch.setattr("draftsman_tui.dashboard.questions.actions.SETTLE", 1000.0)
-    gates = [await make.asked(GATE) for _ in range(2)]
-    carol, dave = (people.on(Source.TUI, name) for name in ("carol", "dave"))
-    async with open_dashboard(rt, carol, view="inbox") as seen:
+    first, second = [await make.asked(spec) for _ in range(2)]
+    responder = people.on(Source.TUI, "carol") if spec is GATE else owner
+    async with open_dashboard(rt, responder, view="inbox") as seen:
         await seen.rows("D-1/1", "D-2/1")
         await seen.press("A")
         await seen.see("1 of 2 for you · D-1/1")
-        await make.decide(gates[0].number, True, dave)
-        await seen.see("D-2/1 needs approval")
-        await seen.press("y")
-        await seen.see("D-2/1 has just opened; press the key again")
-        assert (await rt.questions.get(2, 1)).status is QuestionStatus.OPEN
-        dialog = seen.app.screen
-        assert isinstance(dialog, QuestionDialog)
-        dialog.ready_at = 0
-        await seen.press("y")
-        await seen.wait_for_toast("No more questions: 1 answered")
-    assert (await rt.read_model.job(gates[1].number)).status is Status.RESUMED
+        await rt.job_control.cancel(first.number, owner)
+        await seen.see("D-1/1 was canceled", "s: next question   esc: end review")
+        await seen.press(key)
+        await seen.see("D-1/1 is closed; s: next question")
+        await seen.press("s")
+        await seen.see("2 of 2 for you · D-2/1")
+        assert (await rt.questions.get(second.number, 1)).status is QuestionStatus.OPEN
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
 
 
 async def test_the_number_that_was_refused_as_held_can_be_pressed_again(
@@ -147,12 +148,11 @@ async def test_the_number_that_was_refused_as_held_can_be_pressed_again(
         await seen.rows("D-1/1")
         await seen.press("A")
         await seen.see("1 of 1 for you · D-1/1")
-        dialog = seen.app.screen
-        assert isinstance(dialog, QuestionDialog)
-        dialog.ready_at = math.inf
+        guard = seen.app.session.key_guard
+        guard.clock, clock = lambda: -math.inf, guard.clock
         await seen.press("2")
         await seen.see("D-1/1 has just opened; press the key again")
-        dialog.ready_at = 0
+        guard.clock = lambda: clock() + RELEASED
         await seen.press("2")
         await seen.wait_for_toast("No more questions: 1 answered")
     assert ((await rt.questions.get(work.number, 1)).resolution or {})["value"] == "blue"
