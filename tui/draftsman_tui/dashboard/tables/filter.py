@@ -33,7 +33,10 @@ MAX_LENGTH: Final = 500
 REGEX_INPUT: Final = 1000
 """Maximum characters of a row that a regular expression is matched against."""
 _COMPARED_TEXT = re.compile(r"([A-Za-z]+)([<>])\D*")
-_AGE = re.compile(r"age([<>])(.+)")
+_EQUATED = re.compile(r"([A-Za-z]+)(!=|>=|<=|==?)(.*)", re.DOTALL)
+_NEAR_SIGNS: Final = {"=": ":", "==": ":", ">=": ">", "<=": "<"}
+"""Signs of other languages, with the sign of filters that is meant."""
+_AGE = re.compile(r"age([<>])(?!=)(.+)")
 _REGEX = re.compile(r"(?:^|(?<=\s))/((?:[^/\\]|\\.)+)/(?=\s|$)")
 _FIELD_ALIASES: Final = {
     "channel": "source",
@@ -277,6 +280,10 @@ def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
         bound = parse_age(age[2])
         names = ("until", "since") if isinstance(bound, datetime) else ("older", "newer")
         return _with(result, {names[age[1] == "<"]: bound})
+    if not is_quoted and (equated := _EQUATED.fullmatch(token)):
+        _check_sign(equated[1], equated[2], equated[3])
+    if not is_quoted and token in ("age<", "age>"):
+        raise UsageError(f"{token} needs a duration or a time, as in {token}1d")
     if not is_quoted and (compared := COMPARISON.fullmatch(token)):
         return _add_column(result, ColumnTerm(compared[1].casefold(), compared[2], compared[3]))
     if not is_quoted and (words := _COMPARED_TEXT.fullmatch(token)) and words[1].lower() in HEADS:
@@ -301,6 +308,20 @@ def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
     if token.startswith("-") and len(token) > 1:
         return replace(result, without=(*result.without, token[1:]))
     return replace(result, words=(*result.words, token))
+
+
+def _check_sign(typed: str, sign: str, value: str) -> None:
+    """Raise UsageError if a word is a field with a sign that filters do not have."""
+    name = typed.casefold()
+    if name not in {*FIELDS, *_FIELD_ALIASES, *HEADS, "age"}:
+        return
+    near = _NEAR_SIGNS.get(sign)
+    known = f"filters have no {sign}; "
+    if near is None:
+        known += f"name the values that you want, as in {name}:A,B"
+    else:
+        known += f"did you mean {name}{near}{value or 'VALUE'}?"
+    raise UsageError(with_hint(known, f"to search for this text, quote it: '{typed}{sign}{value}'"))
 
 
 def _with(result: Filter, fields: Mapping[str, Any]) -> Filter:
@@ -380,6 +401,6 @@ def repo_completions(rows: Iterable[FilterFields]) -> list[str]:
 
 
 def _quoted(token: str) -> str:
-    """Quote a word; unlike `shlex`, also if it has a colon, which would make it a field."""
+    """Quote a word; unlike `shlex`, also if it has a sign, which would make it a field."""
     quoted = shlex.quote(token)
-    return f"'{token}'" if ":" in token and quoted == token else quoted
+    return f"'{token}'" if not {":", "="}.isdisjoint(token) and quoted == token else quoted
