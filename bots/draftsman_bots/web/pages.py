@@ -53,24 +53,23 @@ def visible_value(value: Any) -> Any:
     return "" if value is None else value
 
 
-MAX_UNFOLDED: Final = 40
+MAX_UNFOLDED: Final = 300
 """Lines of a file that is unfolded at first."""
-MAX_ALL_UNFOLDED: Final = 80
+MAX_ALL_UNFOLDED: Final = 600
 """Lines of all files that are unfolded at first."""
-MAX_ALONE: Final = 300
-"""Lines of the only file that is unfolded at first."""
 
 
 def unfolded(diff: ShownDiff) -> set[str]:
-    """Return the paths of the files that a page shows unfolded: the small ones, while few."""
+    """Return the paths of the files that a page shows unfolded: the first ones, but large ones."""
     paths = set()
     room = MAX_ALL_UNFOLDED
     for file in diff.files:
-        if file.size <= min(MAX_UNFOLDED, room) or (
-            len(diff.files) == 1 and file.size <= MAX_ALONE
-        ):
-            paths.add(file.file.path)
-            room -= file.size
+        if file.size > MAX_UNFOLDED:
+            continue
+        room -= file.size
+        if room < 0:
+            break
+        paths.add(file.file.path)
     return paths
 
 

@@ -34,7 +34,7 @@ from draftsman_bots.conversation.replies import refused
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.pages import page, read_form, unfolded
 from draftsman_bots.web.problems import PageProblem, error_text
-from draftsman_bots.web.section_html import page_reader
+from draftsman_bots.web.section_html import page_reader, print_markdown
 from draftsman_bots.web.undo_window import apply_when_due, effect_of, entered_in, response_name
 
 if TYPE_CHECKING:
@@ -209,6 +209,7 @@ async def _question_page(
     about = (fact for fact in facts(details, reader) if fact.label in ABOUT)
     action = question.approved_action
     context_text = question.context_snippet or ""
+    earlier = [other for other in details.questions if other.ordinal < question.ordinal]
     diff = shown_diff(review.patch) if review.patch else None
     entered = dict.fromkeys(ENTRIES, "") | (entered or {})
     commented = entered["comments"].splitlines()
@@ -236,6 +237,10 @@ async def _question_page(
         review=review,
         diff=diff,
         unfolded=() if diff is None else unfolded(diff) | _named(diff, commented),
+        asked_before=next(
+            (other for other in reversed(earlier) if other.has_changes_requested), None
+        ),
+        context_shown=print_markdown(context_text),
         context_diff=shown_diff(context_text) if is_diff(context_text) else None,
         since=shown_diff(review.since_patch) if review.since_patch else None,
         has_patch=question.patch_sha256 is not None and not missing,
