@@ -350,7 +350,7 @@ async def _number(request: Request) -> int:
 
 def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     """Return the filters of a query, their texts in the form, and the problem of a bad value."""
-    names = ("status", "repo", "mine")
+    names = ("status", "repo", "type", "queue", "mine")
     if any("\x00" in str(get(name) or "") for name in names):
         raise PageProblem(400, "The filter has a character that no text may have.", "Open /jobs.")
     entered = {name: str(get(name) or "").strip()[:MAX_FILTER] for name in names}
@@ -365,8 +365,9 @@ def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     else:
         problem = f"There is no status {status[:40]!r}. The list below has jobs of every status."
         entered["status"] = ""
-    if entered["repo"]:
-        filters["repo"] = entered["repo"]
+    filters["repo"] = entered["repo"] or None
+    filters["type"] = entered["type"] or None
+    filters["queue"] = entered["queue"] or None
     if entered["mine"]:
         filters["invoker"] = visit.actor.voter
     before = str(get("before") or "")

@@ -62,8 +62,8 @@ def layout(
 
     `content` has the longest text width of each column, if known, and `empty` the columns that are
     hidden because no row has a text for them. `chosen` has column heads in
-    display order; empty means those that fit, of those on request only `sort`. `shift` is the number of columns scrolled off to the
-    left; the first column stays.
+    display order; empty means those that fit, of those on request only `sort`. `shift` is the
+    number of columns scrolled off to the left; the first column stays.
     """
     all_columns = list(enumerate(columns))
     if two_lines:
