@@ -21,9 +21,9 @@ from draftsman.agent_runs.activity.activity import ActivityKind
 from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text, join_message
 from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.deliveries.documents.builder import job_controls
-from draftsman.entities.filter_values import unknown_value
+from draftsman.entities.filter_values import FILTER_VALUES, unknown_value
 from draftsman.entities.jobs import JOBS
-from draftsman.errors import DraftsmanError, NotFound, NotPermitted, Refused
+from draftsman.errors import DraftsmanError, NotFound, NotPermitted, Refused, UsageError
 from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import escape_invisible, line_ends
 from draftsman.ids import job_name, job_number
@@ -37,7 +37,7 @@ from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.status_display import STATUSES
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
-from draftsman_bots.web.list_pages import table
+from draftsman_bots.web.list_pages import MAX_FILTER, MAX_ROWS, examples, table
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.plugin import WEB
 from draftsman_bots.web.problems import PageProblem, error_text
@@ -163,8 +163,6 @@ PICTURES: Final = (
     (rb"(?s)RIFF.{4}WEBP", "webp"),
 )
 """How the formats of pictures begin; a browser believes no other (`nosniff`)."""
-MAX_FILTER: Final = 200
-"""Characters of a filter."""
 _GROUPS: Final = {
     "": ("All", None),
     "waiting": ("Waiting", WORDS["waiting"]),
@@ -188,26 +186,40 @@ async def jobs(context: WebContext, request: Request) -> Response:
     query = request.query_params
     filters, entered, problem = _filters(query.get, visit)
     rt = context.rt_of(visit)
+    search = entered["where"]
+    filters["limit"] = MAX_ROWS if search else PAGE_SIZE
     jobs_page = await rt.read_model.page(**filters)
+    rows = await rt.read_model.with_figures(jobs_page.jobs)
     counted: JobFilters = {**filters, "before": None}
-    counts = await rt.read_model.counts(**counted)
+    counts = None if search else await rt.read_model.counts(**counted)
     now = await rt.checkpoints.now()
     older = jobs_page.scanned_to
-    if older is None and len(jobs_page.jobs) == PAGE_SIZE:
+    if older is None and len(jobs_page.jobs) == filters["limit"]:
         older = jobs_page.jobs[-1].number
+    hints = examples(JOBS, rows, now)
+    if not problem:
+        try:
+            rows = [*JOBS.select(rows, now, search=search)]
+        except UsageError as error:
+            problem = error_text(error)
+    if len(rows) > PAGE_SIZE:
+        rows = rows[:PAGE_SIZE]
+        older = rows[-1].number
     is_empty = not jobs_page.jobs and older is None
     return page(
         "jobs",
         visit,
         active="jobs",
         unknown=await unknown_value(rt, filters) if is_empty else "",
-        table=table(JOBS, await rt.read_model.with_figures(jobs_page.jobs), now),
+        table=table(JOBS, rows, now),
+        examples=hints,
+        repos=sorted(await FILTER_VALUES["repo"].read(rt, "")),
         statuses=[
             *((name, text) for name, (text, _) in _GROUPS.items()),
             *((str(status), display.word.capitalize()) for status, display in STATUSES.items()),
         ],
         total="" if counts is None else count_text(sum(counts.values())),
-        shown=len(jobs_page.jobs),
+        shown=len(rows),
         entered=entered,
         problem=problem,
         is_filtered=any(entered.values()),
@@ -350,7 +362,7 @@ async def _number(request: Request) -> int:
 
 def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     """Return the filters of a query, their texts in the form, and the problem of a bad value."""
-    names = ("status", "repo", "type", "queue", "mine")
+    names = ("where", "status", "repo", "mine")
     if any("\x00" in str(get(name) or "") for name in names):
         raise PageProblem(400, "The filter has a character that no text may have.", "Open /jobs.")
     entered = {name: str(get(name) or "").strip()[:MAX_FILTER] for name in names}
@@ -365,9 +377,8 @@ def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     else:
         problem = f"There is no status {status[:40]!r}. The list below has jobs of every status."
         entered["status"] = ""
-    filters["repo"] = entered["repo"] or None
-    filters["type"] = entered["type"] or None
-    filters["queue"] = entered["queue"] or None
+    if entered["repo"]:
+        filters["repo"] = entered["repo"]
     if entered["mine"]:
         filters["invoker"] = visit.actor.voter
     before = str(get("before") or "")

@@ -16,6 +16,7 @@ from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.agent_runs.changes.shown_diff import ShownDiff, shown_diff
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.question_text import holder_text, missing_diff
+from draftsman.entities.questions import INBOX
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats.amounts import count_text
 from draftsman.ids import job_number
@@ -32,6 +33,7 @@ from draftsman.questions.question import (
 from draftsman.text import digest
 from draftsman_bots.conversation.replies import refused
 from draftsman_bots.web.access import client_address
+from draftsman_bots.web.list_pages import MAX_FILTER, examples
 from draftsman_bots.web.pages import page, read_form, unfolded
 from draftsman_bots.web.problems import PageProblem, error_text
 from draftsman_bots.web.section_html import page_reader, print_markdown
@@ -70,14 +72,28 @@ async def inbox(context: WebContext, request: Request) -> Response:
     visit = await context.visit(request)
     open_questions = await _open_questions(context, visit)
     counts = visit.tabs.questions
+    where = request.query_params.get("where", "").strip()[:MAX_FILTER]
+    now = await context.rt.checkpoints.now()
+    hints = examples(INBOX, open_questions, now)
+    problem = ""
+    try:
+        shown = INBOX.select(open_questions, now, search=where)
+    except UsageError as error:
+        problem = error_text(error)
+        shown = open_questions
+    mine = [_row(question) for question in shown if question.for_viewer]
+    others = [_row(question) for question in shown if not question.for_viewer]
     return page(
         "inbox",
         visit,
         active="questions",
-        mine=[_row(question) for question in open_questions if question.for_viewer],
-        others=[_row(question) for question in open_questions if not question.for_viewer],
-        for_you=count_text(counts.for_you),
-        for_others=count_text(counts.open - counts.for_you),
+        mine=mine,
+        others=others,
+        for_you=count_text(len(mine) if where else counts.for_you),
+        for_others=count_text(len(others) if where else counts.open - counts.for_you),
+        where=where,
+        examples=hints,
+        problem=problem,
         is_capped=len(open_questions) == MAX_QUESTIONS,
     )
 

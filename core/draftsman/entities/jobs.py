@@ -125,6 +125,7 @@ JOBS: Final[Entity[JobSummary]] = Entity(
         key=lambda row: job_name(row.number),
         opens=lambda row: job_name(row.number),
     ),
+    searched=lambda row: f"{row.type} {row.last_error or ''}",
     columns=(
         Column(
             "JOB",
