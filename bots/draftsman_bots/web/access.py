@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.people.actor import Actor
 from draftsman.people.browser_session import BrowserSession, SignInMethod
 from draftsman.people.service.browser_sessions import BrowserSessions
@@ -23,6 +24,8 @@ from draftsman_bots.web.settings import WebSettings
 # Checks of a request's address: its host, its origin, and the address of its client.
 
 
+OTHER_SESSION: Final = "You have a new session. Check the form, then send it again."
+"""The problem of a form that was filled in before."""
 UNKNOWN_CLIENT: Final = "unknown"
 
 
@@ -125,13 +128,17 @@ NO_TABS: Final = Tabs(QuestionCounts(open=0, for_you=0), jobs=0)
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request of a signed-in person; `is_new` has a session that its response stores."""
+    """A request of a signed-in person; `is_new` has a session that its response stores.
+
+    `held` is the newest answer of the person that can still be undone.
+    """
 
     session: BrowserSession
     actor: Actor
     token: str
     is_new: bool = False
     tabs: Tabs = NO_TABS
+    held: PendingDecision | None = None
 
     @property
     def csrf(self) -> str:
@@ -186,10 +193,14 @@ class Access:
 
     def check_form(self, visit: Visit, fields: dict[str, str]) -> None:
         """Raise PageProblem for a form that is not of this session."""
-        if not hmac.compare_digest(fields.get("csrf", "").encode(), visit.csrf.encode()):
+        if not self.is_form_of(visit, fields):
             raise PageProblem(
                 403, "This form is of another session.", "Open the page again, then send it."
             )
+
+    def is_form_of(self, visit: Visit, fields: dict[str, str]) -> bool:
+        """Return whether a form is of this session."""
+        return hmac.compare_digest(fields.get("csrf", "").encode(), visit.csrf.encode())
 
     async def use_link(self, request: Request, link: str) -> str | None:
         """Sign in with a link; return the token of the session, None if the link is not valid."""

@@ -175,7 +175,7 @@ def table(
     """
     if not rows:
         return Markup()
-    columns = entity.columns_of(Surface.PAGES)
+    columns = entity.requested(Surface.PAGES, sort or "", ())
     texts = [[column.cell(row, now).text for row in rows] for column in columns]
     shown = [column for column, cells in zip(columns, texts, strict=True) if any(cells)]
     heads = "".join(_head(column, sort, kept or {}) for column in shown)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,6 +26,9 @@ from draftsman_bots.web.access import Visit
 from draftsman_bots.web.problems import PageProblem
 from draftsman_bots.web.section_html import TONES, print_line, print_section
 
+if TYPE_CHECKING:
+    from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+
 
 def page(
     name: str, visit: Visit | None, *, status: int = 200, active: str = "", **context: Any
@@ -44,6 +48,11 @@ def time_markup(moment: datetime) -> Markup:
     """Return a time relative to now, with the exact time as its title."""
     text = times.ago(moment) if moment <= datetime.now(UTC) else times.until(moment)
     return Markup(time_html(moment, text))  # noqa: S704 - of an escaped text
+
+
+def seconds_left(decision: PendingDecision, now: datetime) -> int:
+    """Return the whole seconds until the end of an undo window."""
+    return max(0, ceil((decision.applies_at - now).total_seconds()))
 
 
 def visible_value(value: Any) -> Any:
@@ -98,6 +107,7 @@ def _environment() -> Environment:
             "tone": lambda outcome: TONES[MEANINGS[outcome]],
             "meaning": TONES.__getitem__,
             "line": print_line,
+            "seconds": lambda decision: seconds_left(decision, datetime.now(UTC)),
             "section": print_section,
             "truncate": truncate,
             "words": humanize,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
-from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
+from markupsafe import Markup
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from draftsman.actions import questions
@@ -25,6 +25,7 @@ from draftsman.jobs.details.sections.questions import heading, remark_lines
 from draftsman.jobs.details.sections.section import JobSection
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.questions.answer import Verdict
+from draftsman.questions.answer_kind import AnswerKind
 from draftsman.questions.question import (
     OpenQuestion,
     Question,
@@ -32,12 +33,18 @@ from draftsman.questions.question import (
 )
 from draftsman.text import digest
 from draftsman_bots.conversation.replies import refused
-from draftsman_bots.web.access import client_address
+from draftsman_bots.web.access import OTHER_SESSION, client_address
 from draftsman_bots.web.list_pages import MAX_FILTER, examples
-from draftsman_bots.web.pages import page, read_form, unfolded
+from draftsman_bots.web.pages import page, read_form, seconds_left, unfolded
 from draftsman_bots.web.problems import PageProblem, error_text
 from draftsman_bots.web.section_html import page_reader, print_markdown
-from draftsman_bots.web.undo_window import apply_when_due, effect_of, entered_in, response_name
+from draftsman_bots.web.undo_window import (
+    apply_when_due,
+    effect_of,
+    entered_in,
+    response_name,
+    response_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +63,15 @@ MAX_KEY: Final = 64
 """Characters of the random key of a form, which makes its answer count once."""
 ENTRIES: Final = ("reason", "comments", "choice", "text", "only")
 """Fields of the form that keep what was entered."""
+MAX_BAR_CHOICES: Final = 4
+MAX_BAR_LABEL: Final = 24
+"""Characters of a choice in the bar."""
+TEXT_INPUTS: Final = {
+    AnswerKind.INTEGER: Markup('type="number" step="1"'),
+    AnswerKind.NUMBER: Markup('type="number" step="any"'),
+    AnswerKind.DATE: Markup('type="date"'),
+}
+"""Attributes of the field of a free answer, by which phones choose their keys."""
 ABOUT: Final = frozenset({"type", "repo", "requester", "ticket"})
 """Facts of the job that the page of a question has."""
 ACTIONS: Final[dict[str, Action[questions.QuestionRow, ..., Any]]] = {
@@ -113,9 +129,12 @@ async def answer(context: WebContext, request: Request) -> Response:
     """Submit an answer or a decision, then show its effect."""
     visit = await context.visit(request)
     fields = await read_form(request)
-    context.access.check_form(visit, fields)
     context.limits.count_form(visit.session.id, client_address(request, context.settings))
     question = await _question(context, request, visit)
+    if not context.access.is_form_of(visit, fields):
+        return await _question_page(
+            context, visit, question, status=403, problem=OTHER_SESSION, entered=fields
+        )
     if fields.get("shown") != shown_digest(question):
         raise PageProblem(
             409,
@@ -218,7 +237,7 @@ async def _question_page(
     if live is not None:
         await rt.figures.record_views([live], visit.actor)
     held = await rt.pending_decisions.of_question(question.job, question.ordinal, visit.actor)
-    seconds = 0 if held is None else max(0, ceil((held.applies_at - details.at).total_seconds()))
+    seconds = 0 if held is None else seconds_left(held, details.at)
     refusal = None if live is None else rt.figures.refusal(live, visit.actor)
     review = await rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     reader = page_reader(rt, details)
@@ -242,7 +261,9 @@ async def _question_page(
         remarks=[*remark_lines(question, details, reader)],
         is_approval=question.kind is QuestionKind.APPROVAL,
         is_open=live is not None,
+        here=question.name,
         held="" if held is None else response_name(held),
+        held_text="" if held is None else response_text(held, question),
         seconds=seconds,
         undone=undone,
         refusal="" if refusal is None else error_text(refusal),
@@ -266,6 +287,9 @@ async def _question_page(
         entered=entered,
         wants_comment="comment" in entered,
         choices=_choices(question),
+        choices_in_bar=_are_short(question),
+        takes_text=question.freeform_allowed or not question.choices,
+        text_input=TEXT_INPUTS.get(question.answer_kind, ""),
         shown=shown_digest(question),
         key=entered.get("key") or secrets.token_urlsafe(12),
         next_question=await _next_question(context, visit, question),
@@ -321,6 +345,19 @@ def _inbox_order(question: Question) -> tuple[datetime, int, int]:
 def _choices(question: Question) -> list[dict[str, str]]:
     names = ("value", "label", "description")
     return [{name: str(choice.get(name) or "") for name in names} for choice in question.choices]
+
+
+def _are_short(question: Question) -> bool:
+    """Return whether the bar of the page has room for the answers that a question takes."""
+    choices = _choices(question)
+    return (
+        not question.freeform_allowed
+        and all(
+            len(choice["label"]) <= MAX_BAR_LABEL and not choice["description"]
+            for choice in choices
+        )
+        and 0 < len(choices) <= MAX_BAR_CHOICES
+    )
 
 
 def _row(question: OpenQuestion) -> dict[str, Any]:

@@ -62,6 +62,8 @@ class Column(Generic[T]):
     """Whether the largest values are first until the order is reversed."""
     optional: bool = False
     """Whether it is hidden while none of the rows has a text for it."""
+    on_request: bool = False
+    """Whether it is shown only where it is chosen, or named by the order or a condition."""
     below: str = ""
     """Head of the column below which it is shown where rows have two lines."""
     only: Surface | None = None
@@ -176,6 +178,15 @@ class Entity(Generic[T]):
     def columns_of(self, surface: Surface) -> tuple[Column[T], ...]:
         """Return the columns that a surface shows."""
         return tuple(column for column in self.columns if column.only in (None, surface))
+
+    def requested(self, surface: Surface, sort: str, where: Sequence[str]) -> list[Column[T]]:
+        """Return the columns that a surface shows with an order and conditions."""
+        heads = {parse_term(text).head for text in where} | {sort.removeprefix("-").lower()}
+        return [
+            column
+            for column in self.columns_of(surface)
+            if not column.on_request or column.head.lower() in heads
+        ]
 
     def text_lines(self, rows: Iterable[T], now: datetime) -> Iterator[str]:
         """Yield the cells of each row as a line."""

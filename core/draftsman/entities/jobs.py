@@ -147,6 +147,17 @@ JOBS: Final[Entity[JobSummary]] = Entity(
             of=lambda row: row.title,
             cut=True,
         ),
+        shared_columns.text(
+            "TYPE", 12, help="Type of its jobs.", of=lambda row: row.type, most=30, on_request=True
+        ),
+        shared_columns.text(
+            "QUEUE",
+            10,
+            help="Name of the queue.",
+            of=lambda row: row.queue,
+            most=30,
+            on_request=True,
+        ),
         shared_columns.repo(_repo_name, most=24, from_width=84, optional=True),
         shared_columns.text(
             "AGENT",

@@ -39,7 +39,7 @@ class ColumnTerm:
     value: str
 
     def __str__(self) -> str:
-        return shlex.quote(f"{self.head}{self.sign}{self.value}")
+        return f"{self.head}{self.sign}{shlex.quote(self.value)}"
 
     def check(self, columns: Sequence[FilteredColumn]) -> None:
         """Raise UsageError if a table has no such column, or cannot compare it."""

@@ -383,7 +383,8 @@ def closed_reason(question: Question) -> Spans:
     resolution = question.resolution or {}
     outcome = resolution.get("outcome", question.status)
     by = actor_spans(resolution.get("by", ()))
-    text = f"{question.name} was already {outcome}"
+    verb = "has" if outcome == QuestionStatus.EXPIRED else "was"
+    text = f"{question.name} {verb} already {outcome}"
     if question.has_changes_requested:
         text = f"{question.name}: changes were already requested"
     return (f"{text} by ", *by) if by else (text,)

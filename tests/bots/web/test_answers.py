@@ -11,8 +11,9 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.answer_kind import AnswerKind
 from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.rights import responders_text
 from draftsman.runtime import Runtime
-from draftsman_testing.factories import GATE, PATCH, REVIEW, Factory
+from draftsman_testing.factories import GATE, PATCH, QUESTION, REVIEW, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import wait_blocked
 from tests.bots.web.web_side import Inbox
@@ -265,11 +266,13 @@ async def test_an_answer_of_another_type_is_refused_with_what_is_allowed(
     work = await make.asked(week)
     ben = await inbox.visit(people.ben)
     path = f"/questions/{work.name}/1"
-    assert "Answer: a whole number, such as 31" in (await ben.get(path)).text
+    page = (await ben.get(path)).text
+    assert "Your answer: a whole number, such as 31" in page
+    assert '<input id="text" name="text" type="number" step="1" value="">' in page
     refused = await ben.post(path, {**await ben.hidden(path), "text": "next"})
     problem = "&#39;next&#39; is not a whole number; enter a whole number, such as 31"
     assert refused.text.count(problem) == 2, "above the page, and beside its field"
-    assert 'aria-describedby="text-problem" autofocus>next</textarea>' in refused.text
+    assert 'aria-describedby="text-problem" autofocus value="next">' in refused.text
     answered = await ben.post(path, {**await ben.hidden(path), "text": " 031 "})
     assert answered.status_code == 303
     question = await rt.questions.get(work.number, 1)
@@ -295,7 +298,9 @@ async def test_rights_are_those_of_the_other_channels(
         assert refused.status_code == 409
         assert "may not" in refused.text
     assert (await rt.questions.get(gate.number, 1)).resolution is None
-    assert (await rt.questions.get(choice.number, 1)).resolution is None
+    asked = await rt.questions.get(choice.number, 1)
+    assert asked.resolution is None
+    assert responders_text(rt.policy, asked, invoker="root", owner="you") == "you, ben"
     mine = GATE.model_copy(update={"approvers": ("erin", "dave")})
     own = await make.asked(mine, actor=people.erin)
     page = await (await inbox.visit(people.erin)).get(f"/questions/{own.name}/1")
@@ -358,6 +363,27 @@ async def test_the_inbox_has_own_questions_first(
     assert text.index("For others") < text.index(f"{choice.name}/1")
     assert gate.name in text
     assert "(1) Questions" in text
+
+
+async def test_a_choice_is_a_single_tap_in_the_bar_if_it_has_room(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    spec = QuestionSpec(key="k", text="Which?", choices=("red", "blue"), freeform=True)
+    written = spec.model_copy(update={"answer_kind": AnswerKind.DATE})
+    long = QuestionSpec(key="k", text="Which?", choices=("red", "b" * 25))
+    ben = await inbox.visit(people.ben)
+    bars = []
+    for item in (QUESTION, spec, written, long):
+        work = await make.asked(item)
+        page = (await ben.get(f"/questions/{work.name}/1")).text
+        assert page.count('name="choice" value="red"') == 1
+        bars.append(re.sub("<[^>]*>", " ", page[page.index('<div class="decision"') :]).split())
+    assert bars == [
+        ["red", "blue"],
+        ["Send", "answer"],
+        ["Send", "answer"],
+        ["Choose", "an", "answer"],
+    ]
 
 
 async def test_a_view_counts_as_seen(

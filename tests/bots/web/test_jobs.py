@@ -45,7 +45,7 @@ async def test_jobs_are_filtered_and_paged(
 ) -> None:
     failed = await make.failed()
     done = await make.completed({"summary": "All good"})
-    own = await make.queued(actor=people.anna, title="Mine & yours")
+    own = await make.queued(actor=people.anna, title="Mine & yours", type="mail", queue="slow")
     anna = await inbox.visit(people.anna)
     everything = (await anna.get("/jobs")).text
     assert all(f"D-{number}<" in everything for number in (failed, done, own))
@@ -60,6 +60,8 @@ async def test_jobs_are_filtered_and_paged(
     assert f"D-{own}<" in mine
     assert f"D-{done}<" not in mine
     assert "Mine &amp; yours" in mine
+    by_name = (await anna.get("/jobs?where=type:mail queue:slow")).text
+    assert [f"D-{number}<" in by_name for number in (own, done)] == [True, False]
     assert "No repository &#34;none/&lt;b&gt;&#34;" in (await anna.get("/jobs?repo=none/<b>")).text
     assert "match the filter" in (await anna.get("/jobs?status=running")).text
     for bad in ("status=bogus", "before=x", "before=99999999999999999999"):

@@ -73,7 +73,5 @@ function unfold() {
   if (target instanceof HTMLDetailsElement) target.open = true;
 }
 
-const seconds = document.getElementById("seconds");
-if (seconds) setInterval(() => (seconds.textContent = Math.max(0, seconds.textContent - 1)), 1000);
 window.addEventListener("hashchange", unfold);
 unfold();

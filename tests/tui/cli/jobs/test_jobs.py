@@ -214,6 +214,12 @@ async def test_jobs_are_found_by_type_queue_source_key_person_and_tags(
     async def numbers(*arguments: object, who: str = "root") -> list[int]:
         return [job["number"] for job in (await as_(who)("jobs", "--json", *arguments)).json]
 
+    assert await numbers("--where", "type:report") == [report]
+    assert await numbers("--sort", "-queue") == [report, other]
+    heads = [(await cli("jobs", *options)).out for options in ([], ["--sort", "type"])]
+    assert ["TYPE" in text for text in heads] == [False, True]
+    assert "QUEUE" in (await cli("jobs", "--where", "queue:slow")).out
+
     for arguments in (("--type", "report"), ("--queue", "slow"), ("--key", "week-31")):
         assert await numbers(*arguments) == [report], arguments
     assert await numbers("--type", "noop", "--key", "week-31") == []
