@@ -442,6 +442,33 @@ async def test_the_inbox_can_be_installed(browser: Browser, inbox: Inbox, people
     assert found["installabilityErrors"] == []
 
 
+async def test_keys_go_through_the_questions_and_none_counts_while_something_is_typed(
+    browser: Browser, inbox: Inbox, make: Factory, people: People
+) -> None:
+    first, _ = await make.asked(CHOICES), await make.asked()
+    page = (await sign_in(browser, inbox, people, "ben")).page
+
+    async def press(*keys: str) -> None:
+        for key in keys:
+            event = f"new KeyboardEvent('keydown', {{key: {key!r}, bubbles: true}})"
+            await page.evaluate(f"document.activeElement.dispatchEvent({event}) && null")
+
+    await press("j", "j", "k")
+    assert await page.evaluate("document.activeElement.pathname") == f"/questions/{first.name}/1"
+    await press("?")
+    assert await page.evaluate("document.getElementById('keys').open")
+    await press("?", "/", "?")
+    assert await page.evaluate("document.activeElement.id") == "where"
+    assert not await page.evaluate("document.getElementById('keys').open")
+    await page.evaluate("document.activeElement.blur()")
+    await press("g", "j")
+
+    async def is_there() -> bool:
+        return bool(await page.evaluate("location.pathname") == "/jobs")
+
+    await until(is_there, "the page of the jobs")
+
+
 async def test_the_log_is_live(
     browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
