@@ -73,6 +73,7 @@ async def inbox(context: WebContext, request: Request) -> Response:
     return page(
         "inbox",
         visit,
+        live=True,
         active="questions",
         mine=[_row(question) for question in open_questions if question.for_viewer],
         others=[_row(question) for question in open_questions if not question.for_viewer],
@@ -210,6 +211,7 @@ async def _question_page(
     action = question.approved_action
     context_text = question.context_snippet or ""
     diff = shown_diff(review.patch) if review.patch else None
+    is_live = status == 200 and entered is None
     entered = dict.fromkeys(ENTRIES, "") | (entered or {})
     commented = entered["comments"].splitlines()
     missing = missing_diff(question)
@@ -217,6 +219,7 @@ async def _question_page(
         "question",
         visit,
         status=status,
+        live=is_live,
         active="questions",
         question=question,
         job=details.job,

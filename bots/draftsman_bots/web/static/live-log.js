@@ -1,4 +1,5 @@
 // Appends the live log of a job to its page; a call of a tool keeps its line until it has ended.
+// The box begins at its end, and stays there unless somebody scrolls up.
 // Without scripts, the page has a link to refresh.
 "use strict";
 
@@ -9,7 +10,7 @@ const box = log.parentElement;
 let openKind = null;
 
 function append({ kind, text, id, state }) {
-  const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+  const height = box.scrollHeight;
   const earlier = kind === "tool" && document.getElementById(id);
   if (earlier) {
     earlier.className = "line tool " + state.replace(/[^a-z_]/g, "");
@@ -29,7 +30,7 @@ function append({ kind, text, id, state }) {
   while (log.childElementCount > MAX_LINES) log.firstElementChild.remove();
   const empty = document.getElementById("no-log");
   if (empty) empty.remove();
-  if (atEnd) box.scrollTop = box.scrollHeight;
+  if (box.scrollTop < -40) box.scrollTop -= box.scrollHeight - height;
 }
 
 function show(text) {
@@ -37,7 +38,6 @@ function show(text) {
   if (live.textContent !== text) live.textContent = text;
 }
 
-box.scrollTop = box.scrollHeight;
 if (log.dataset.stream && "EventSource" in window) {
   const source = new EventSource(log.dataset.stream);
   source.onopen = () => show("live");
@@ -47,6 +47,7 @@ if (log.dataset.stream && "EventSource" in window) {
   source.addEventListener("end", () => {
     source.close();
     show("the job has ended");
+    document.dispatchEvent(new Event("refresh"));
   });
   source.onerror = () => show(source.readyState === EventSource.CLOSED ? "not live" : "connecting");
 }
