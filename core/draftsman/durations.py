@@ -10,15 +10,30 @@ from typing import Final
 from draftsman.errors import UsageError
 from draftsman.formats.shown_zone import shown, typed
 
-_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*([smhdw])", re.IGNORECASE)
+_UNIT_NAMES: Final = {
+    1.0: "s sec secs second seconds",
+    60.0: "m min mins minute minutes",
+    3600.0: "h hr hrs hour hours",
+    86_400.0: "d day days",
+    604_800.0: "w week weeks",
+}
+_UNITS: Final = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
+_PART = re.compile(
+    rf"([0-9]{{1,9}}(?:\.[0-9]{{1,3}})?)\s*({'|'.join(_UNITS)})(?![a-z])", re.IGNORECASE
+)
 _DURATION = re.compile(rf"(?:{_PART.pattern}\s*)+", re.IGNORECASE)
-_BARE_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?")
+_NO_UNIT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?")
+_AGO = re.compile(r"-(.+)|(.+)\s+ago", re.IGNORECASE)
 MAX_DURATION: Final = 366 * 86_400.0
 """Maximum duration in seconds."""
 _DAYS: Final = {"yesterday": -1, "today": 0, "tomorrow": 1}
+_WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY_NAME: Final = (
+    "yesterday|today|tomorrow"
+    "|mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?"
+)
 _DAY_AND_TIME = re.compile(
-    r"(?P<day>yesterday|today|tomorrow)|(?:(?:(?P<time_of>yesterday|today|tomorrow)\s+)?"
+    rf"(?P<day>{_DAY_NAME})|(?:(?:(?P<time_of>{_DAY_NAME})\s+)?"
     r"|(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})\s+)(?P<time>[0-9]{1,2}:[0-9]{2})",
     re.IGNORECASE,
 )
@@ -26,19 +41,30 @@ YEARS: Final = range(2000, 3000)
 """Allowed years of a time."""
 
 
+_JUST_NOW: Final = 0.001
+"""Age of `now` in seconds: callers take 0 for no bound."""
+
+
 class OutOfRange(UsageError):
     """A duration that is too short or too long."""
 
 
-def parse_duration(text: str, *, most: float = MAX_DURATION) -> float:
-    """Parse `90s`, `10m`, `2h`, `1d` or `1h30m` into seconds; a bare number is seconds.
+class NoUnit(UsageError):
+    """A number that is no duration, since nobody can tell of what."""
 
-    Raises UsageError.
+    def __init__(self, text: str) -> None:
+        super().__init__(f"duration {text!r} has no unit; use {text}s, {text}m, {text}h or {text}d")
+
+
+def parse_duration(text: str, *, most: float = MAX_DURATION) -> float:
+    """Parse `90s`, `10m`, `2 h`, `3 min` or `1h30m` into seconds.
+
+    Raises UsageError, NoUnit for a bare number.
     """
     text = text.strip()
-    if _BARE_SECONDS.fullmatch(text):
-        seconds = float(text)
-    elif _DURATION.fullmatch(text):
+    if _NO_UNIT.fullmatch(text):
+        raise NoUnit(text)
+    if _DURATION.fullmatch(text):
         seconds = sum(float(count) * _UNITS[unit.lower()] for count, unit in _PART.findall(text))
     else:
         raise UsageError(f"invalid duration {text!r}; examples: 90s, 10m, 2h, 1d, 1h30m")
@@ -56,54 +82,73 @@ def format_duration(seconds: float) -> str:
     return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
 
 
-def parse_instant(text: str, now: datetime | None = None) -> datetime:
-    """Parse an ISO 8601 time, `2030-12-31 9:00`, `tomorrow 9:00` or `9:00`, which is today.
+def parse_instant(text: str, now: datetime | None = None, *, is_past: bool = False) -> datetime:
+    """Parse an ISO 8601 time, `2030-12-31 9:00`, `tomorrow 9:00`, `9:00` of today, or `now`.
 
-    Without an offset it is in the zone of shown times. Raises UsageError.
+    A weekday, `monday 9:00`, is the next one, or the last one with `is_past`. Without an offset the
+    time is in the zone of shown times. Raises UsageError.
     """
+    now = now or datetime.now(UTC)
+    if text.strip().lower() == "now":
+        return now
     moment = None
     with contextlib.suppress(ValueError, OverflowError):
-        moment = _of_words(text.strip(), now) or datetime.fromisoformat(text.strip())
+        moment = _of_words(text.strip(), now, is_past) or datetime.fromisoformat(text.strip())
     if moment is None or moment.year not in YEARS:
         raise UsageError(
             f"invalid time {text!r}; examples: 2030-12-31T18:00, with +02:00 or Z if not local,"
-            " 2030-12-31, tomorrow 9:00"
+            " 2030-12-31, tomorrow 9:00, monday 9:00"
         )
     return typed(moment)
 
 
-def _of_words(text: str, now: datetime | None) -> datetime | None:
+def _of_words(text: str, now: datetime, is_past: bool) -> datetime | None:
     """Return the local time of a day and a time of day; None for another notation."""
     if (match := _DAY_AND_TIME.fullmatch(text)) is None:
         return None
-    day = shown(now or datetime.now(UTC)).date()
+    local = shown(now)
+    day = local.date()
+    clock = time.fromisoformat((match["time"] or "00:00").rjust(5, "0"))
+    word = (match["day"] or match["time_of"] or "").lower()
     if match["date"]:
         day = datetime.fromisoformat(match["date"]).date()
-    elif word := match["day"] or match["time_of"]:
-        day += timedelta(days=_DAYS[word.lower()])
-    clock = time.fromisoformat((match["time"] or "00:00").rjust(5, "0"))
+    elif word[:3] in _WEEKDAYS:
+        day += timedelta(days=(_WEEKDAYS.index(word[:3]) - day.weekday()) % 7)
+        if (day, clock) > (local.date(), local.time()) and is_past:
+            day -= timedelta(days=7)
+        elif (day, clock) <= (local.date(), local.time()) and not is_past:
+            day += timedelta(days=7)
+    elif word:
+        day += timedelta(days=_DAYS[word])
     return datetime.combine(day, clock)
 
 
 def parse_age(text: str, now: datetime | None = None) -> float | datetime:
-    """Parse a duration into seconds, or a time such as `yesterday 9:00`. Raises UsageError."""
-    if _BARE_SECONDS.fullmatch(text.strip()) or _DURATION.fullmatch(text.strip()):
-        return parse_duration(text)
+    """Parse an age, `2h`, `2 h ago` or `-2h`, into seconds, or a time such as `yesterday 9:00`.
+
+    Raises UsageError.
+    """
+    text = text.strip()
+    ago = _AGO.fullmatch(text)
+    duration = (ago[1] or ago[2]).strip() if ago else text
+    if _NO_UNIT.fullmatch(duration) or _DURATION.fullmatch(duration):
+        return parse_duration(duration)
     try:
-        return parse_instant(text, now)
+        return parse_instant(text, now, is_past=True)
     except UsageError:
         raise UsageError(
-            f"invalid time {text!r}; examples: 2h, 1d, 2026-11-30, 9:00, yesterday 9:00"
+            f"invalid time {text!r}; examples: 2h, 1d, 2026-11-30, 9:00, yesterday 9:00, monday"
         ) from None
 
 
 def parse_since(text: str, now: datetime | None = None) -> float:
-    """Parse a duration, or a time in the past, into the seconds since then. Raises UsageError."""
+    """Parse an age, or a time in the past, into the seconds since then. Raises UsageError."""
+    now = now or datetime.now(UTC)
     moment = parse_age(text, now)
     if not isinstance(moment, datetime):
         return moment
-    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
-    if not 0 < seconds <= MAX_DURATION:
-        when = "in the future" if seconds <= 0 else "more than 366 days ago"
+    seconds = (now - moment).total_seconds()
+    if not 0 <= seconds <= MAX_DURATION:
+        when = "in the future" if seconds < 0 else "more than 366 days ago"
         raise OutOfRange(f"{text!r} is {when}; use a time of the last 366 days")
-    return seconds
+    return max(seconds, _JUST_NOW)

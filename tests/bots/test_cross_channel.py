@@ -172,7 +172,7 @@ async def test_answer_after_expiry_is_refused_in_every_channel(
         "UPDATE draftsman.job_questions SET expires_at = draftsman.now() - interval '1 s'"
     )
     assert await world.rt.expiry.expire(LeaderTerm()) == 1
-    await settled(world, "expired", tuple(AnswerPath), "D-1/1 was already expired")
+    await settled(world, "expired", tuple(AnswerPath), "D-1/1 has already expired")
     assert (await passed(world, Status.RESUMED), await passed(world, Status.EXPIRED)) == (0, 1)
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.durations import parse_duration, parse_instant, parse_since
+from draftsman.durations import NoUnit, parse_duration, parse_instant, parse_since
 from draftsman.errors import UsageError
+from draftsman.formats.times import span
 from tests.support.cases import cases
 
 
@@ -25,15 +26,34 @@ from tests.support.cases import cases
         ("1h30m", 5400),
         ("1.5 h", 5400),
         (" 2H ", 7200),
-        ("45", 45),
         ("0.2s", 0.2),
+        ("3 min", 180),
+        ("1 hour 30min", 5400),
+        ("2 Days", 172_800),
     ],
 )
 def test_a_duration_is_parsed(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
-@cases("text", ["", "h", "5x", "-5m", "0s", "1h-2m", "367d", "1e9", "٣h", "5 m x"])
+@cases("text", ["45", " 2 ", "0", "1.5"])
+def test_a_number_without_a_unit_is_refused(text: str) -> None:
+    number = text.strip()
+    for read in (parse_duration, parse_since):
+        with pytest.raises(NoUnit, match=f"has no unit; use {number}s, {number}m, {number}h"):
+            read(text)
+
+
+@pytest.mark.parametrize("seconds", [0.3, 42, 720, 9000, 7200, 345_600])
+def test_what_columns_print_is_a_duration(seconds: float) -> None:
+    assert parse_duration(span(seconds)) == seconds
+    assert parse_since(f"{span(seconds)} ago") == seconds
+
+
+@cases(
+    "text",
+    ["", "h", "1minh", "2 monthss", "5x", "-5m", "0s", "1h-2m", "367d", "1e9", "٣h", "5 m x"],
+)
 def test_an_invalid_duration_is_refused_with_examples(text: str) -> None:
     with pytest.raises(UsageError, match=r"90s|1s to 366d"):
         parse_duration(text)
@@ -70,6 +90,11 @@ NOW = _local(2026, 11, 30, 12, 30)
         ("today 09:05", _local(2026, 11, 30, 9, 5)),
         (" 9:05 ", _local(2026, 11, 30, 9, 5)),
         ("tomorrow 23:59", _local(2026, 12, 1, 23, 59)),
+        ("now", _local(2026, 11, 30, 12, 30)),
+        ("monday", _local(2026, 12, 7)),
+        ("Mon 12:31", _local(2026, 11, 30, 12, 31)),
+        ("tuesday 9:00", _local(2026, 12, 1, 9)),
+        ("sun", _local(2026, 12, 6)),
     ],
 )
 def test_days_and_times_of_day_are_local(text: str, local: datetime) -> None:
@@ -80,7 +105,12 @@ def test_days_and_times_of_day_are_local(text: str, local: datetime) -> None:
     ("text", "seconds"),
     [
         ("2h", 7200),
-        ("45", 45),
+        ("-1h", 3600),
+        ("2 h ago", 7200),
+        ("now", 0.001),
+        ("monday", 45_000),
+        ("mon 12:31", 604_740),
+        ("sunday 12:30", 86_400),
         ("12:00", 1800),
         ("yesterday 12:30", 86_400),
         ("2026-11-30", 45_000),

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.people.actor import Actor
 from draftsman.people.browser_session import BrowserSession, SignInMethod
 from draftsman.people.service.browser_sessions import BrowserSessions
@@ -125,13 +126,17 @@ NO_TABS: Final = Tabs(QuestionCounts(open=0, for_you=0), jobs=0)
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request of a signed-in person; `is_new` has a session that its response stores."""
+    """A request of a signed-in person; `is_new` has a session that its response stores.
+
+    `held` is the newest answer of the person that can still be undone.
+    """
 
     session: BrowserSession
     actor: Actor
     token: str
     is_new: bool = False
     tabs: Tabs = NO_TABS
+    held: PendingDecision | None = None
 
     @property
     def csrf(self) -> str:

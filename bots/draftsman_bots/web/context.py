@@ -113,7 +113,9 @@ class WebContext:
         rt = self.rt_of(visit)
         counts = await rt.read_model.counts() or {}
         tabs = Tabs(await rt.questions.counts(visit.actor), number_of("jobs", counts))
-        visit = replace(visit, tabs=tabs)
+        newest = await rt.pending_decisions.newest_of(visit.actor)
+        held = newest if newest and newest.question is not None else None
+        visit = replace(visit, tabs=tabs, held=held)
         request.state.visit = visit
         return visit
 

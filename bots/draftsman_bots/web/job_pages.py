@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -19,17 +19,17 @@ from starlette.responses import Response as PlainResponse
 from draftsman.actions import jobs as actions
 from draftsman.actions.action import Action, Call
 from draftsman.agent_runs.activity.activity import ActivityKind
-from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text
+from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text, join_message
 from draftsman.agent_runs.changes.shown_diff import shown_diff
 from draftsman.deliveries.documents.builder import job_controls
-from draftsman.entities.filter_values import unknown_value
+from draftsman.entities.filter_values import FILTER_VALUES, unknown_value
 from draftsman.entities.jobs import JOBS
-from draftsman.errors import DraftsmanError, NotFound, NotPermitted, Refused
+from draftsman.errors import DraftsmanError, NotFound, NotPermitted, Refused, UsageError
 from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import escape_invisible, line_ends
 from draftsman.ids import job_name, job_number
 from draftsman.jobs.counts import WORDS
-from draftsman.jobs.details.log_lines import FOLDED_LINES, fold
+from draftsman.jobs.details.log_lines import FOLDED_LINES, fold, markdown_lines
 from draftsman.jobs.details.sections.facts import status as status_of
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.service.log_feed import LogCursor
@@ -38,7 +38,7 @@ from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.status_display import STATUSES
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
-from draftsman_bots.web.list_pages import table
+from draftsman_bots.web.list_pages import MAX_FILTER, MAX_ROWS, examples, table
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.plugin import WEB
 from draftsman_bots.web.problems import PageProblem, error_text
@@ -61,8 +61,6 @@ if TYPE_CHECKING:
 _CURSOR: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})-([0-9]{1,9})\.([0-9]{1,9})")
 _ESCAPE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 """Sequences that color or move the text of a terminal."""
-CONTINUED: Final = (OUTPUT, ActivityKind.MESSAGE)
-"""Kinds whose text goes on with the next entry unless it ends with a line break."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +79,13 @@ class LogLines:
         """How many lines are hidden."""
         return self.hidden.count("\n") + 1
 
+    @property
+    def spans(self) -> Sequence[tuple[str, bool]]:
+        """The text in parts, and whether each is strong: a message is Markdown."""
+        if self.kind != ActivityKind.MESSAGE:
+            return ((self.text, False),)
+        return tuple(_markdown_spans(self.text))
+
 
 def log_lines(entries: Iterable[LogEntry], now: datetime | None = None) -> list[LogLines]:
     """Return entries as lines: calls as they ended, and long texts folded where an agent works.
@@ -88,16 +93,16 @@ def log_lines(entries: Iterable[LogEntry], now: datetime | None = None) -> list[
     `now`: how long an open call runs.
     """
     shown: dict[str, LogLines] = {}
-    open_kind = last = ""
+    message: LogEntry | None = None
+    open_output = ""
     for entry in entries:
+        if entry.kind == ActivityKind.MESSAGE:
+            entry = message = join_message(message, entry)
         lines = _lines(entry, now)
-        if open_kind == entry.kind and (entry.kind == OUTPUT or entry.continues):
-            shown[last] = replace(shown[last], text=shown[last].text + lines.text)
-        else:
-            shown[entry.id] = lines
-            last = entry.id
-        is_open = entry.kind in CONTINUED and not lines.text.endswith("\n")
-        open_kind = entry.kind if is_open else ""
+        if open_output and entry.kind == OUTPUT:
+            lines = replace(shown[open_output], text=shown[open_output].text + lines.text)
+        shown[lines.id] = lines
+        open_output = "" if entry.kind != OUTPUT or lines.text.endswith("\n") else lines.id
     found = [replace(lines, text=lines.text.removesuffix("\n")) for lines in shown.values()]
     has_agent = any(lines.kind != OUTPUT for lines in found)
     return [_folded(lines) if has_agent else lines for lines in found if lines.text.strip("\n")]
@@ -116,6 +121,14 @@ def _folded(lines: LogLines) -> LogLines:
 def _lines(entry: LogEntry, now: datetime | None) -> LogLines:
     """Return an entry without control sequences."""
     return LogLines(entry.kind, entry.id, entry.state or "", visible(entry_text(entry, now)))
+
+
+def _markdown_spans(text: str) -> Iterator[tuple[str, bool]]:
+    for nth, line in enumerate(markdown_lines(text)):
+        if nth:
+            yield "\n", False
+        for span in line:
+            yield (span, False) if isinstance(span, str) else (span.text, span.is_name)
 
 
 def visible(text: str) -> str:
@@ -152,8 +165,6 @@ PICTURES: Final = (
     (rb"(?s)RIFF.{4}WEBP", "webp"),
 )
 """How the formats of pictures begin; a browser believes no other (`nosniff`)."""
-MAX_FILTER: Final = 200
-"""Characters of a filter."""
 _GROUPS: Final = {
     "": ("All", None),
     "waiting": ("Waiting", WORDS["waiting"]),
@@ -177,13 +188,25 @@ async def jobs(context: WebContext, request: Request) -> Response:
     query = request.query_params
     filters, entered, problem = _filters(query.get, visit)
     rt = context.rt_of(visit)
+    search = entered["where"]
+    filters["limit"] = MAX_ROWS if search else PAGE_SIZE
     jobs_page = await rt.read_model.page(**filters)
+    rows = await rt.read_model.with_figures(jobs_page.jobs)
     counted: JobFilters = {**filters, "before": None}
-    counts = await rt.read_model.counts(**counted)
+    counts = None if search else await rt.read_model.counts(**counted)
     now = await rt.checkpoints.now()
     older = jobs_page.scanned_to
-    if older is None and len(jobs_page.jobs) == PAGE_SIZE:
+    if older is None and len(jobs_page.jobs) == filters["limit"]:
         older = jobs_page.jobs[-1].number
+    hints = examples(JOBS, rows, now)
+    if not problem:
+        try:
+            rows = [*JOBS.select(rows, now, search=search)]
+        except UsageError as error:
+            problem = error_text(error)
+    if len(rows) > PAGE_SIZE:
+        rows = rows[:PAGE_SIZE]
+        older = rows[-1].number
     is_empty = not jobs_page.jobs and older is None
     return page(
         "jobs",
@@ -191,13 +214,15 @@ async def jobs(context: WebContext, request: Request) -> Response:
         live=True,
         active="jobs",
         unknown=await unknown_value(rt, filters) if is_empty else "",
-        table=table(JOBS, await rt.read_model.with_figures(jobs_page.jobs), now),
+        table=table(JOBS, rows, now),
+        examples=hints,
+        repos=sorted(await FILTER_VALUES["repo"].read(rt, "")),
         statuses=[
             *((name, text) for name, (text, _) in _GROUPS.items()),
             *((str(status), display.word.capitalize()) for status, display in STATUSES.items()),
         ],
         total="" if counts is None else count_text(sum(counts.values())),
-        shown=len(jobs_page.jobs),
+        shown=len(rows),
         entered=entered,
         problem=problem,
         is_filtered=any(entered.values()),
@@ -367,7 +392,7 @@ async def _number(request: Request) -> int:
 
 def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     """Return the filters of a query, their texts in the form, and the problem of a bad value."""
-    names = ("status", "repo", "mine")
+    names = ("where", "status", "repo", "mine")
     if any("\x00" in str(get(name) or "") for name in names):
         raise PageProblem(400, "The filter has a character that no text may have.", "Open /jobs.")
     entered = {name: str(get(name) or "").strip()[:MAX_FILTER] for name in names}
@@ -475,7 +500,12 @@ async def _events(
                 yield "event: end\ndata: {}\n\n"
                 return
             lines, cursor = read
-            fields = {"kind": lines.kind, "id": lines.id, "state": lines.state, "text": lines.text}
+            fields = {
+                "kind": lines.kind,
+                "id": lines.id,
+                "state": lines.state,
+                "spans": lines.spans,
+            }
             position = "" if cursor is None else f"id: {encode_cursor(cursor)}\n"
             yield f"{position}data: {json.dumps(fields)}\n\n"
     except DraftsmanError:  # of the check of the session: the browser connects again
@@ -489,7 +519,8 @@ async def _read(
 ) -> None:
     """Put the entries of the log into the queue, then None; ends silently with the database.
 
-    The line of an open call comes again whenever its time has another text.
+    A message comes again with each of its pieces, and the line of an open call whenever its time
+    has another text.
     """
     sent: dict[str, str] = {}
     with contextlib.suppress(DraftsmanError):
@@ -507,5 +538,7 @@ async def _read(
         async for entry, cursor in feed.entries(
             number, follow=True, after=after, reader=known, on_complete=update_open_calls
         ):
+            if entry.kind == ActivityKind.MESSAGE and known.message is not None:
+                entry = known.message
             await queue.put((_lines(entry, datetime.now(UTC) + ahead), cursor))
         await queue.put(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
@@ -30,7 +30,7 @@ PAGE_SIZE: Final = 200
 MAX_ROWS: Final = 2000
 """First rows of a list, which its pages show, and conditions and sorting cover."""
 MAX_FILTER: Final = 200
-"""Characters of a condition."""
+"""Characters of a filter."""
 OWN_PAGES: Final = {"inbox": "/", "jobs": "/jobs"}
 """The pages of lists that have one of their own."""
 WIDE: Final = 110
@@ -61,7 +61,7 @@ async def show(context: WebContext, request: Request) -> Response:
     now = await rt.checkpoints.now()
     problem = ""
     try:
-        shown = entity.select(rows, now, sort=sort, where=[where] if where else ())
+        shown = entity.select(rows, now, sort=sort, search=where)
     except UsageError as error:
         problem = error_text(error)
         shown = rows
@@ -87,9 +87,42 @@ async def show(context: WebContext, request: Request) -> Response:
         shown=page_of.text(has_more=len(shown) >= MAX_ROWS),
         empty=entity.empty,
         where=where,
+        sort=sort,
+        sorts=_sorts(entity),
+        examples=examples(entity, rows, now),
+        columns=", ".join(column.head.lower() for column in filtered(entity)),
         problem=problem,
         searched=f"{MAX_ROWS:,}" if len(rows) >= MAX_ROWS else "",
     )
+
+
+def filtered(entity: Entity[Any]) -> list[Column[Any]]:
+    """Return the columns that conditions can name."""
+    return [column for column in entity.columns if " " not in column.head]
+
+
+def examples(entity: Entity[Any], rows: Sequence[Any], now: datetime) -> str:
+    """Return a word and conditions on columns of this entity, with a value of its first row."""
+    for_text = number = ""
+    for column in filtered(entity):
+        text = column.cell(rows[0], now).text if rows else ""
+        name = column.head.lower()
+        if column.right and column.order is not None:
+            is_time = rows and isinstance(column.order(rows[0]), datetime | timedelta)
+            number = number or (f"{name}>1h" if is_time else f"{name}>1")
+        elif text.isalpha():
+            for_text = for_text or f"{name}:{text}"
+    return ", ".join(filter(None, ("a word", for_text, number)))
+
+
+def _sorts(entity: Entity[Any]) -> list[tuple[str, str]]:
+    """Return the orders of a list with their texts."""
+    heads = [column.head for column in entity.columns_of(Surface.PAGES)]
+    orders = [("", "As listed")]
+    for head in heads:
+        orders.append((head.lower(), f"{head.capitalize()} ▴"))
+        orders.append((f"-{head.lower()}", f"{head.capitalize()} ▾"))
+    return orders
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +176,7 @@ def table(
     """
     if not rows:
         return Markup()
-    columns = entity.columns_of(Surface.PAGES)
+    columns = entity.requested(Surface.PAGES, sort or "", ())
     texts = [[column.cell(row, now).text for row in rows] for column in columns]
     shown = [column for column, cells in zip(columns, texts, strict=True) if any(cells)]
     heads = "".join(_head(column, sort, kept or {}) for column in shown)
@@ -178,7 +211,8 @@ def _cells(
     cells = [column.cell(row, now) for column in columns]
     opening = next((nth for nth, cell in enumerate(cells) if cell.text == name), 0)
     for nth, (column, cell) in enumerate(zip(columns, cells, strict=True)):
-        text = inert(cell.text) if cell.when is None else time_html(cell.when, cell.text)
+        shown = "" if cell.is_clock else cell.text
+        text = inert(cell.text) if cell.when is None else time_html(cell.when, shown)
         if cell.role and cell.text:
             text = f'<span class="{ROLES[cell.role]}">{text}</span>'
         if name and nth == opening:

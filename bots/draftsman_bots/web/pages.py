@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,6 +25,9 @@ from draftsman_bots.process.http import BodyRejected, read_body
 from draftsman_bots.web.access import Visit
 from draftsman_bots.web.problems import PageProblem
 from draftsman_bots.web.section_html import TONES, print_line, print_section
+
+if TYPE_CHECKING:
+    from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 
 
 def page(
@@ -60,6 +64,11 @@ def time_markup(moment: datetime) -> Markup:
     return Markup(time_html(moment, text))  # noqa: S704 - of an escaped text
 
 
+def seconds_left(decision: PendingDecision, now: datetime) -> int:
+    """Return the whole seconds until the end of an undo window."""
+    return max(0, ceil((decision.applies_at - now).total_seconds()))
+
+
 def visible_value(value: Any) -> Any:
     """Return a text with its invisible characters escaped."""
     if isinstance(value, str) and not isinstance(value, Markup):
@@ -67,24 +76,23 @@ def visible_value(value: Any) -> Any:
     return "" if value is None else value
 
 
-MAX_UNFOLDED: Final = 40
+MAX_UNFOLDED: Final = 300
 """Lines of a file that is unfolded at first."""
-MAX_ALL_UNFOLDED: Final = 80
+MAX_ALL_UNFOLDED: Final = 600
 """Lines of all files that are unfolded at first."""
-MAX_ALONE: Final = 300
-"""Lines of the only file that is unfolded at first."""
 
 
 def unfolded(diff: ShownDiff) -> set[str]:
-    """Return the paths of the files that a page shows unfolded: the small ones, while few."""
+    """Return the paths of the files that a page shows unfolded: the first ones, but large ones."""
     paths = set()
     room = MAX_ALL_UNFOLDED
     for file in diff.files:
-        if file.size <= min(MAX_UNFOLDED, room) or (
-            len(diff.files) == 1 and file.size <= MAX_ALONE
-        ):
-            paths.add(file.file.path)
-            room -= file.size
+        if file.size > MAX_UNFOLDED:
+            continue
+        room -= file.size
+        if room < 0:
+            break
+        paths.add(file.file.path)
     return paths
 
 
@@ -113,6 +121,7 @@ def _environment() -> Environment:
             "tone": lambda outcome: TONES[MEANINGS[outcome]],
             "meaning": TONES.__getitem__,
             "line": print_line,
+            "seconds": lambda decision: seconds_left(decision, datetime.now(UTC)),
             "section": print_section,
             "truncate": truncate,
             "words": humanize,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
-from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
+from markupsafe import Markup
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from draftsman.actions import questions
@@ -16,6 +16,7 @@ from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.agent_runs.changes.shown_diff import ShownDiff, shown_diff
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.question_text import holder_text, missing_diff
+from draftsman.entities.questions import INBOX
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats.amounts import count_text
 from draftsman.ids import job_number
@@ -24,6 +25,7 @@ from draftsman.jobs.details.sections.questions import heading, remark_lines
 from draftsman.jobs.details.sections.section import JobSection
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.questions.answer import Verdict
+from draftsman.questions.answer_kind import AnswerKind
 from draftsman.questions.question import (
     OpenQuestion,
     Question,
@@ -32,10 +34,17 @@ from draftsman.questions.question import (
 from draftsman.text import digest
 from draftsman_bots.conversation.replies import refused
 from draftsman_bots.web.access import client_address
-from draftsman_bots.web.pages import page, read_form, unfolded
+from draftsman_bots.web.list_pages import MAX_FILTER, examples
+from draftsman_bots.web.pages import page, read_form, seconds_left, unfolded
 from draftsman_bots.web.problems import PageProblem, error_text
-from draftsman_bots.web.section_html import page_reader
-from draftsman_bots.web.undo_window import apply_when_due, effect_of, entered_in, response_name
+from draftsman_bots.web.section_html import page_reader, print_markdown
+from draftsman_bots.web.undo_window import (
+    apply_when_due,
+    effect_of,
+    entered_in,
+    response_name,
+    response_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +63,15 @@ MAX_KEY: Final = 64
 """Characters of the random key of a form, which makes its answer count once."""
 ENTRIES: Final = ("reason", "comments", "choice", "text", "only")
 """Fields of the form that keep what was entered."""
+MAX_BAR_CHOICES: Final = 4
+MAX_BAR_LABEL: Final = 24
+"""Characters of a choice in the bar."""
+TEXT_INPUTS: Final = {
+    AnswerKind.INTEGER: Markup('type="number" step="1"'),
+    AnswerKind.NUMBER: Markup('type="number" step="any"'),
+    AnswerKind.DATE: Markup('type="date"'),
+}
+"""Attributes of the field of a free answer, by which phones choose their keys."""
 ABOUT: Final = frozenset({"type", "repo", "requester", "ticket"})
 """Facts of the job that the page of a question has."""
 ACTIONS: Final[dict[str, Action[questions.QuestionRow, ..., Any]]] = {
@@ -70,15 +88,29 @@ async def inbox(context: WebContext, request: Request) -> Response:
     visit = await context.visit(request)
     open_questions = await _open_questions(context, visit)
     counts = visit.tabs.questions
+    where = request.query_params.get("where", "").strip()[:MAX_FILTER]
+    now = await context.rt.checkpoints.now()
+    hints = examples(INBOX, open_questions, now)
+    problem = ""
+    try:
+        shown = INBOX.select(open_questions, now, search=where)
+    except UsageError as error:
+        problem = error_text(error)
+        shown = open_questions
+    mine = [_row(question) for question in shown if question.for_viewer]
+    others = [_row(question) for question in shown if not question.for_viewer]
     return page(
         "inbox",
         visit,
         live=True,
         active="questions",
-        mine=[_row(question) for question in open_questions if question.for_viewer],
-        others=[_row(question) for question in open_questions if not question.for_viewer],
-        for_you=count_text(counts.for_you),
-        for_others=count_text(counts.open - counts.for_you),
+        mine=mine,
+        others=others,
+        for_you=count_text(len(mine) if where else counts.for_you),
+        for_others=count_text(len(others) if where else counts.open - counts.for_you),
+        where=where,
+        examples=hints,
+        problem=problem,
         is_capped=len(open_questions) == MAX_QUESTIONS,
     )
 
@@ -203,13 +235,14 @@ async def _question_page(
     if live is not None:
         await rt.figures.record_views([live], visit.actor)
     held = await rt.pending_decisions.of_question(question.job, question.ordinal, visit.actor)
-    seconds = 0 if held is None else max(0, ceil((held.applies_at - details.at).total_seconds()))
+    seconds = 0 if held is None else seconds_left(held, details.at)
     refusal = None if live is None else rt.figures.refusal(live, visit.actor)
     review = await rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     reader = page_reader(rt, details)
     about = (fact for fact in facts(details, reader) if fact.label in ABOUT)
     action = question.approved_action
     context_text = question.context_snippet or ""
+    earlier = [other for other in details.questions if other.ordinal < question.ordinal]
     diff = shown_diff(review.patch) if review.patch else None
     is_live = status == 200 and entered is None
     entered = dict.fromkeys(ENTRIES, "") | (entered or {})
@@ -228,7 +261,9 @@ async def _question_page(
         remarks=[*remark_lines(question, details, reader)],
         is_approval=question.kind is QuestionKind.APPROVAL,
         is_open=live is not None,
+        here=question.name,
         held="" if held is None else response_name(held),
+        held_text="" if held is None else response_text(held, question),
         seconds=seconds,
         undone=undone,
         refusal="" if refusal is None else error_text(refusal),
@@ -239,6 +274,10 @@ async def _question_page(
         review=review,
         diff=diff,
         unfolded=() if diff is None else unfolded(diff) | _named(diff, commented),
+        asked_before=next(
+            (other for other in reversed(earlier) if other.has_changes_requested), None
+        ),
+        context_shown=print_markdown(context_text),
         context_diff=shown_diff(context_text) if is_diff(context_text) else None,
         since=shown_diff(review.since_patch) if review.since_patch else None,
         has_patch=question.patch_sha256 is not None and not missing,
@@ -248,6 +287,9 @@ async def _question_page(
         entered=entered,
         wants_comment="comment" in entered,
         choices=_choices(question),
+        choices_in_bar=_are_short(question),
+        takes_text=question.freeform_allowed or not question.choices,
+        text_input=TEXT_INPUTS.get(question.answer_kind, ""),
         shown=shown_digest(question),
         key=entered.get("key") or secrets.token_urlsafe(12),
         next_question=await _next_question(context, visit, question),
@@ -303,6 +345,19 @@ def _inbox_order(question: Question) -> tuple[datetime, int, int]:
 def _choices(question: Question) -> list[dict[str, str]]:
     names = ("value", "label", "description")
     return [{name: str(choice.get(name) or "") for name in names} for choice in question.choices]
+
+
+def _are_short(question: Question) -> bool:
+    """Return whether the bar of the page has room for the answers that a question takes."""
+    choices = _choices(question)
+    return (
+        not question.freeform_allowed
+        and all(
+            len(choice["label"]) <= MAX_BAR_LABEL and not choice["description"]
+            for choice in choices
+        )
+        and 0 < len(choices) <= MAX_BAR_CHOICES
+    )
 
 
 def _row(question: OpenQuestion) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -9,8 +10,9 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from draftsman.deliveries.documents.document import PicturePart
+from draftsman.deliveries.documents.document import Command, PicturePart
 from draftsman.deliveries.documents.html import HtmlMedium, inert, link_html, print_html, time_html
+from draftsman.deliveries.documents.markdown_reader import read_markdown
 from draftsman.deliveries.documents.plain import command_of
 from draftsman.entities import cells
 from draftsman.formats import times
@@ -77,6 +79,19 @@ def print_section(section: JobSection) -> Markup:
 def print_line(line: Line) -> Markup:
     """Return a line."""
     return Markup("".join(map(_span, line)))  # noqa: S704 - of escaped texts
+
+
+_MARKDOWN: Final = re.compile(
+    r"^(#{1,6} |```|[-*] |[0-9]+[.)] |> )|\*\*\S[^*]*\*\*|\]\(https?://", re.MULTILINE
+)
+
+
+def print_markdown(text: str) -> Markup:
+    """Return a text with marks of Markdown as people read it; "" for a text without any."""
+    if not _MARKDOWN.search(text):
+        return Markup()
+    parts = tuple(read_markdown(text, len(text), Command("")))
+    return Markup(print_html(parts, SHOWN))  # noqa: S704 - of escaped texts
 
 
 def page_reader(rt: Runtime, details: JobDetails) -> Reader:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.deliveries.question_text import RESPONSES, closed_text
 from draftsman.errors import DraftsmanError
+from draftsman.questions.review_comment import request_text
 
 if TYPE_CHECKING:
     from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
@@ -40,6 +41,16 @@ def response_name(decision: PendingDecision) -> str:
     """Return what a response is called: `approval`, `denial`, `request for changes`, `answer`."""
     made = decision.response.decision
     return RESPONSES.get(made.outcome, "answer") if made else "answer"
+
+
+def response_text(decision: PendingDecision, question: Question) -> str:
+    """Return what a person answered, or the reason of a decision and its comments."""
+    response = decision.response
+    if response.choice is not None:
+        return question.labels()[response.choice - 1]
+    if response.text is not None:
+        return question.label_of(response.text)
+    return request_text(response.reason or "", response.comments)
 
 
 async def effect_of(rt: Runtime, question: Question, actor: Actor) -> tuple[str, str]:

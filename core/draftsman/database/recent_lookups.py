@@ -33,7 +33,7 @@ class RecentLookups(Generic[T]):
             self._reads = {}
             self._until = now + self._age
         reads = self._reads  # another call may replace it meanwhile
-        if missing := [name for name in names if name not in reads]:
+        if missing := [name for name in dict.fromkeys(names) if name not in reads]:
             self._start(missing)
         values = {}
         for name in names:

@@ -159,16 +159,15 @@ SELECT DISTINCT c.setting
 -- The oldest transaction whose snapshot keeps a vacuum from removing rows; those of others are seen
 -- only with the rights of pg_read_all_stats. A vacuum itself keeps none.
 -- name: oldest_snapshot
-SELECT holder, "end", extract(epoch FROM clock_timestamp() - began)::float8 AS seconds
-  FROM (SELECT coalesce(nullif(application_name, ''), usename::text, 'another session') AS holder,
-               'SELECT pg_terminate_backend(' || pid || ')' AS "end", xact_start AS began
+SELECT session, pid, prepared, extract(epoch FROM clock_timestamp() - began)::float8 AS seconds
+  FROM (SELECT coalesce(nullif(application_name, ''), usename::text) AS session, pid,
+               NULL AS prepared, xact_start AS began
           FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid()
            AND backend_type <> 'autovacuum worker'
            AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
          UNION ALL
-        SELECT 'the prepared transaction ' || gid, 'ROLLBACK PREPARED ' || quote_literal(gid),
-               prepared
+        SELECT NULL, NULL, gid, prepared
           FROM pg_prepared_xacts
          WHERE database = current_database()) s
  WHERE began IS NOT NULL

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from psycopg import sql
+
 
 @dataclass(frozen=True, slots=True)
 class ServerHealth:
@@ -27,8 +29,24 @@ class ServerHealth:
 class OldestSnapshot:
     """The oldest transaction of another session, as far as this session may see it."""
 
-    holder: str
-    """The application or the user of its session, or the name of a prepared transaction."""
-    end: str
-    """The SQL that ends it."""
+    session: str | None
+    """The application or the user of its session, if this session may see it."""
+    pid: int | None
+    """The process of its session."""
+    prepared: str | None
+    """The name of a prepared transaction, which has no session."""
     seconds: float
+
+    @property
+    def holder(self) -> str:
+        """Who has it open."""
+        if self.prepared is not None:
+            return f"the prepared transaction {self.prepared}"
+        return self.session or "another session"
+
+    @property
+    def end(self) -> str:
+        """The SQL that ends it."""
+        if self.prepared is not None:
+            return sql.SQL("ROLLBACK PREPARED {}").format(self.prepared).as_string(None)
+        return f"SELECT pg_terminate_backend({self.pid})"

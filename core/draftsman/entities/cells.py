@@ -23,6 +23,8 @@ class Cell:
     role: str = ""
     when: datetime | None = None
     """The time that it says, for a medium that can show that exactly."""
+    is_clock: bool = False
+    """Whether the text is that time, not a duration."""
 
 
 ROLES: Final[Mapping[Meaning, str]] = {
@@ -66,7 +68,7 @@ def age(moment: datetime | None, now: datetime) -> Cell:
 
 def clock(moment: datetime, now: datetime) -> Cell:
     """Format the local time of day, or day and minute if it is not today."""
-    return Cell(times.clock(moment, now, narrow=True), "dim", moment)
+    return Cell(times.clock(moment, now, narrow=True), "dim", moment, is_clock=True)
 
 
 def until(moment: datetime | None, now: datetime) -> Cell:

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from draftsman.entities.cells import Cell
-from draftsman.entities.terms import ColumnTerm, parse_term
+from draftsman.entities.terms import ColumnTerm, parse_search, parse_term
 from draftsman.errors import UsageError
 from draftsman.formats.json_data import as_data
 from draftsman.formats.near_names import near_or_all
@@ -62,6 +62,8 @@ class Column(Generic[T]):
     """Whether the largest values are first until the order is reversed."""
     optional: bool = False
     """Whether it is hidden while none of the rows has a text for it."""
+    on_request: bool = False
+    """Whether it is shown only where it is chosen, or named by the order or a condition."""
     below: str = ""
     """Head of the column below which it is shown where rows have two lines."""
     only: Surface | None = None
@@ -113,6 +115,8 @@ class Entity(Generic[T]):
     """The schemas of its other fields, by name."""
 
     listing: Listing[T] | None = None
+    searched: Callable[[T], str] = lambda _: ""
+    """Text of a row that a search finds besides that of its columns."""
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the list."""
@@ -127,17 +131,25 @@ class Entity(Generic[T]):
         return schema | ({"$defs": definitions} if definitions else {})
 
     def select(
-        self, rows: Sequence[T], now: datetime, *, sort: str = "", where: Sequence[str] = ()
+        self,
+        rows: Sequence[T],
+        now: datetime,
+        *,
+        sort: str = "",
+        where: Sequence[str] = (),
+        search: str = "",
     ) -> Sequence[T]:
         """Return the rows that match conditions on columns, sorted by a column if it is given.
 
-        `-` before the column sorts in descending order. Raises UsageError.
+        `search` has words and conditions, all of which have to match. `-` before the column sorts
+        in descending order. Raises UsageError.
         """
-        terms = [parse_term(text) for text in where]
-        for term in terms:
-            term.check(self.columns)
-        if terms:
-            rows = [row for row in rows if self._matches(row, terms, now)]
+        words, terms = parse_search(search, self.columns)
+        for text in where:
+            terms.append(parse_term(text))
+            terms[-1].check(self.columns)
+        if words or terms:
+            rows = [row for row in rows if self._matches(row, words, terms, now)]
         if not sort:
             return rows
         columns = {column.head.lower(): column for column in self.columns}
@@ -147,9 +159,14 @@ class Entity(Generic[T]):
         order = column.order or (lambda row: column.cell(row, now).text)
         return in_order(rows, order, reverse=sort.startswith("-"))
 
-    def _matches(self, row: T, terms: Sequence[ColumnTerm], now: datetime) -> bool:
+    def _matches(
+        self, row: T, words: Sequence[str], terms: Sequence[ColumnTerm], now: datetime
+    ) -> bool:
         texts = [column.cell(row, now).text for column in self.columns]
-        return all(term.matches(row, self.columns, texts, now) for term in terms)
+        text = "\n".join([*texts, self.searched(row)]).casefold()
+        return all(word in text for word in words) and all(
+            term.matches(row, self.columns, texts, now) for term in terms
+        )
 
     def with_cell(self, head: str, cell: Callable[[T, datetime], Cell]) -> Entity[T]:
         """Return the entity with other cells of a column."""
@@ -161,6 +178,15 @@ class Entity(Generic[T]):
     def columns_of(self, surface: Surface) -> tuple[Column[T], ...]:
         """Return the columns that a surface shows."""
         return tuple(column for column in self.columns if column.only in (None, surface))
+
+    def requested(self, surface: Surface, sort: str, where: Sequence[str]) -> list[Column[T]]:
+        """Return the columns that a surface shows with an order and conditions."""
+        heads = {parse_term(text).head for text in where} | {sort.removeprefix("-").lower()}
+        return [
+            column
+            for column in self.columns_of(surface)
+            if not column.on_request or column.head.lower() in heads
+        ]
 
     def text_lines(self, rows: Iterable[T], now: datetime) -> Iterator[str]:
         """Yield the cells of each row as a line."""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from draftsman.queues.queue_models import QueuedJob
     from draftsman.runtime import Runtime
 
-SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+RUNNING_SIGN: Final = "▸"
+"""Sign of a running job in a list that is not drawn again."""
 
 
 def changes_text(row: JobSummary) -> str:
@@ -41,12 +42,11 @@ def cost_text(row: JobSummary) -> str:
     return format_money(dollars, cents=True) if dollars else ""
 
 
-def live_text(row: JobSummary, now: datetime) -> str:
-    """Return a spinner, the time and the progress of a running job."""
-    frame = SPINNER[int(now.timestamp()) % len(SPINNER)]
+def live_text(row: JobSummary, now: datetime, sign: str = RUNNING_SIGN) -> str:
+    """Return the sign, the time and the progress of a running job."""
     elapsed = times.span((now - (row.started_at or now)).total_seconds())
     progress = row.figures.progress if row.figures else ""
-    return " ".join(filter(None, (frame, elapsed, one_line(progress))))
+    return " ".join(filter(None, (sign, elapsed, one_line(progress))))
 
 
 def asked_text(row: JobSummary) -> str:
@@ -72,7 +72,8 @@ def _agent(row: JobSummary) -> str | None:
     return None if row.request is None else row.request.agent
 
 
-def _next(row: JobSummary, now: datetime) -> Cell:
+def next_cell(row: JobSummary, now: datetime) -> Cell:
+    """Return what is next for a job, or when; the error of a failed job."""
     if row.job_paused:
         return cells.text(hold_text(row), "warns")
     match row.status:
@@ -124,6 +125,7 @@ JOBS: Final[Entity[JobSummary]] = Entity(
         key=lambda row: job_name(row.number),
         opens=lambda row: job_name(row.number),
     ),
+    searched=lambda row: f"{row.type} {row.last_error or ''}",
     columns=(
         Column(
             "JOB",
@@ -144,6 +146,17 @@ JOBS: Final[Entity[JobSummary]] = Entity(
             help="Title of the job, or its type.",
             of=lambda row: row.title,
             cut=True,
+        ),
+        shared_columns.text(
+            "TYPE", 12, help="Type of its jobs.", of=lambda row: row.type, most=30, on_request=True
+        ),
+        shared_columns.text(
+            "QUEUE",
+            10,
+            help="Name of the queue.",
+            of=lambda row: row.queue,
+            most=30,
+            on_request=True,
         ),
         shared_columns.repo(_repo_name, most=24, from_width=84, optional=True),
         shared_columns.text(
@@ -196,7 +209,7 @@ JOBS: Final[Entity[JobSummary]] = Entity(
             "NEXT",
             20,
             help="What is next, or when; the error of a failed job.",
-            cell=_next,
+            cell=next_cell,
             most=60,
             cut=True,
         ),

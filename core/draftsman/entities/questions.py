@@ -68,6 +68,7 @@ INBOX: Final[Entity[OpenQuestion]] = Entity(
         key=lambda row: row.name,
         opens=lambda row: row.name,
     ),
+    searched=lambda row: row.repo or "",
     columns=(
         Column(
             "QUESTION",

@@ -68,6 +68,7 @@ RUNS: Final[Entity[Run]] = Entity(
             right=True,
             from_width=120,
             order=lambda row: row.heartbeat_at,
+            optional=True,
         ),
         Column(
             "WORKER",

@@ -1,4 +1,4 @@
-"""Terms of a filter about a column: `cost>1`, `waits>1h`, `title:refund`."""
+"""Terms of a filter about a column, `cost>1`, `waits>1h`, `title:refund`; and words."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from draftsman.errors import UsageError
 
 COMPARISON: Final = re.compile(r"([A-Za-z]+)([<>])(\$?\d\S*)")
 _TERM: Final = re.compile(r"([A-Za-z0-9]+)([:<>])(.+)", re.DOTALL)
+_TOKEN: Final = re.compile(r'(?:"[^"]*"?|[^\s"])+')
+_NO_TERM: Final = re.compile(r"\d+:|[A-Za-z]\w*://")
+"""How words begin that have a colon: `12:30`, `https://a.example`."""
 _NUMBER: Final = re.compile(r"\$?(\d+(?:\.\d+)?)")
 
 
@@ -36,7 +39,7 @@ class ColumnTerm:
     value: str
 
     def __str__(self) -> str:
-        return shlex.quote(f"{self.head}{self.sign}{self.value}")
+        return f"{self.head}{self.sign}{shlex.quote(self.value)}"
 
     def check(self, columns: Sequence[FilteredColumn]) -> None:
         """Raise UsageError if a table has no such column, or cannot compare it."""
@@ -94,3 +97,22 @@ def parse_term(text: str) -> ColumnTerm:
     if match is None:
         raise UsageError(f"{text[:80]!r} is no condition on a column, such as cost>1 or title:pay")
     return ColumnTerm(match[1].casefold(), match[2], match[3])
+
+
+def parse_search(
+    text: str, columns: Sequence[FilteredColumn]
+) -> tuple[list[str], list[ColumnTerm]]:
+    """Return the words of a search, in lower case, and its conditions on these columns.
+
+    Quoted text is a word. Raises UsageError, for a column that is unknown, too.
+    """
+    words = []
+    terms = []
+    for token in _TOKEN.findall(text):
+        unquoted = token.replace('"', "")
+        if not token.startswith('"') and _TERM.fullmatch(unquoted) and not _NO_TERM.match(token):
+            terms.append(parse_term(unquoted))
+            terms[-1].check(columns)
+        elif unquoted:
+            words.append(unquoted.casefold())
+    return words, terms

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from draftsman.errors import Failure, UsageError
 from draftsman.jobs.job import OnLost, Status
@@ -365,9 +365,29 @@ BUILT_IN: Final[dict[str, RetryPolicy]] = {
 """Policies of the built-in types; other types have the defaults of RetryPolicy."""
 
 
+class RetryBudget(Protocol):
+    """The attempts and retries that a job has spent, and may spend."""
+
+    @property
+    def attempts(self) -> int:
+        """Runs that were lost, or failed by the infrastructure."""
+
+    @property
+    def max_attempts(self) -> int:
+        """The most of them."""
+
+    @property
+    def retry_count(self) -> int:
+        """Retries after errors of the work itself."""
+
+    @property
+    def max_retries(self) -> int:
+        """The most of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class RetryCounts:
-    """The attempts and retries that a job has spent, and may spend."""
+    """The budget alone, where there is no job."""
 
     attempts: int
     max_attempts: int
@@ -385,7 +405,7 @@ class RetryDecision:
     spend_retry: bool = False
 
 
-def layer(error: str | None, counts: RetryCounts, *, unexpected: bool = False) -> str:
+def layer(error: str | None, counts: RetryBudget, *, unexpected: bool = False) -> str:
     """Return the used budget of the last failure: `retry 1 of 5`, `attempt 2 of 3`, or both."""
     retry = f"retry {counts.retry_count} of {counts.max_retries}"
     if error == ErrorClass.TRANSIENT_APP:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.errors import CommandHint, NotPermitted, UsageError
+from draftsman.errors import CommandHint, NotPermitted, UsageError, with_hint
 from draftsman.ids import question_name
 from draftsman.jobs.job import Status
 from draftsman.people.spans import ActorRef, Spans, actor_spans, decode_spans, spans_text
 from draftsman.questions.answer_kind import NOUNS, AnswerKind, normalize_answer
-from draftsman.questions.choice_matching import matching_key
+from draftsman.questions.choice_matching import is_nearly, matching_key
 from draftsman.questions.question import (
     BUDGET_KEY,
     Decision,
@@ -37,29 +37,37 @@ _NUMBER: Final = re.compile(_DIGITS)
 _ENDINGS: Final = ".)! "
 _WRAPPING: Final = "\"'`*_“”„‟‘’‚‛«»‹›「」"  # noqa: RUF001
 """Characters at the end of an answer that people add to the name or number of a choice."""
-_QUOTED_NUMBER: Final = re.compile(rf"[{_WRAPPING}]({_DIGITS})[{_WRAPPING}]")
-"""A number that is meant as a text."""
+_QUOTED: Final = re.compile(rf"[{_WRAPPING}](.+)[{_WRAPPING}]")
+"""A text that is not meant as a choice."""
 
 
 class NoSuchChoice(UsageError):
-    """An answer is a number, of which the question has no choice.
+    """An answer is rather a mistyped choice than a text: a number, or nearly a choice's name.
 
-    `text` is the number. It is an answer as text if it is written as `as_text` writes it.
+    `text` is the answer, and `problem` what is wrong with it, without the question's name. It is an
+    answer as text if it is written as `as_text` writes it.
     """
 
-    def __init__(self, message: str, text: str) -> None:
-        super().__init__(message)
+    def __init__(self, question: Question, text: str, problem: str) -> None:
+        hint = f"for an answer that is this text, write {_in_quotes(text)}, with the quotes"
+        super().__init__(with_hint(f"{question.name}: {problem}", hint))
         self.text = text
+        self.problem = problem
 
 
-def as_text(text: str) -> str:
-    """Return how a text is written that is no number of a choice: a number in quotes."""
-    return f'"{text}"' if _NUMBER.fullmatch(text) else text
+def as_text(question: Question, text: str) -> str:
+    """Return how a text is written that is no choice: in quotes, if it looks like a choice."""
+    return text if _mistyped(question, text) is None else _in_quotes(text)
+
+
+def _in_quotes(text: str) -> str:
+    return f'"{text}"'
 
 
 def is_number(text: str) -> bool:
     """Return whether a text may be the number of a choice, or is such a number in quotes."""
-    return bool(_NUMBER.fullmatch(text) or _QUOTED_NUMBER.fullmatch(text))
+    quoted = _QUOTED.fullmatch(text)
+    return bool(_NUMBER.fullmatch(quoted[1] if quoted else text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,27 +186,22 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
     A choice is matched by value, label or number, in this order, as `matching_key` compares them;
     if none matches, without `.`, `)` and `!` at the end, then without quotes, too. A control sends
     the value, or the number as `choice`. Raises UsageError with what is allowed if none matches,
-    and for free text of another kind than asked. A number that no choice has is refused with
-    NoSuchChoice also where free text is allowed, unless it is in quotes: it is rather a mistyped
-    choice than a text.
+    and for free text of another kind than asked. A number that no choice has, and nearly the name
+    of a choice, are refused with NoSuchChoice also where free text is allowed, unless they are in
+    quotes: they are rather a mistyped choice than a text.
     """
     if response.choice is not None:
         return ParsedAnswer(_value_of(question, response.choice), None)
     text = (response.text or "").strip()
     if not text:
         raise UsageError(f"{question.name}: the answer is empty; {_allowed(question)}")
-    numbers_choices = _numbers_choices(question)
-    if numbers_choices and (quoted := _QUOTED_NUMBER.fullmatch(text)):
+    quoted = _QUOTED.fullmatch(text)
+    if quoted and _mistyped(question, quoted[1]) is not None:
         return ParsedAnswer(None, quoted[1])
     if (value := _chosen(question, text)) is not None:
         return ParsedAnswer(value, None)
-    if numbers_choices and _NUMBER.fullmatch(text):
-        choices = question.numbered_choices
-        raise NoSuchChoice(
-            f"{question.name}: there is no choice {text}; choose: {choices}; for an answer that is"
-            f" this number, write {as_text(text)}, with the quotes",
-            text,
-        )
+    if (problem := _mistyped(question, text)) is not None:
+        raise NoSuchChoice(question, text, problem)
     if question.freeform_allowed:
         if question.key == BUDGET_KEY:
             parse_amount(text)
@@ -214,15 +217,30 @@ def _value_of(question: Question, number: int) -> str:
     return values[number - 1]
 
 
-def _numbers_choices(question: Question) -> bool:
-    """Return whether a number is that of a choice rather than a free answer of this question."""
-    return (
+def _mistyped(question: Question, text: str) -> str | None:
+    """Return what is wrong with a text that is rather a mistyped choice; None for another text."""
+    is_either = (
         bool(question.choices)
         and question.freeform_allowed
         and question.answer_kind is AnswerKind.TEXT
         and question.key != BUDGET_KEY
-        and not any(_NUMBER.fullmatch(name) for name in (*question.values(), *question.labels()))
     )
+    if not is_either:
+        return None
+    names = (*question.values(), *question.labels())
+    if _NUMBER.fullmatch(text):
+        if any(_NUMBER.fullmatch(name) for name in names):
+            return None
+        return f"there is no choice {text}; choose: {question.numbered_choices}"
+    if _chosen(question, text) is not None:
+        return None
+    bare = text.rstrip(_ENDINGS)
+    near = [
+        label
+        for value, label in zip(question.values(), question.labels(), strict=True)
+        if is_nearly(bare, value) or is_nearly(bare, label)
+    ]
+    return f"{text!r} is not a choice; did you mean {' or '.join(near)}?" if near else None
 
 
 def _free_answer(question: Question, text: str) -> str:
@@ -365,7 +383,8 @@ def closed_reason(question: Question) -> Spans:
     resolution = question.resolution or {}
     outcome = resolution.get("outcome", question.status)
     by = actor_spans(resolution.get("by", ()))
-    text = f"{question.name} was already {outcome}"
+    verb = "has" if outcome == QuestionStatus.EXPIRED else "was"
+    text = f"{question.name} {verb} already {outcome}"
     if question.has_changes_requested:
         text = f"{question.name}: changes were already requested"
     return (f"{text} by ", *by) if by else (text,)

@@ -67,9 +67,9 @@ def responders_text(policy: Policy, question: Question, *, invoker: str, owner: 
         votes = f"{question.quorum} of " if question.quorum > 1 else ""
         fallback = owner or "no approvers (none are configured)"
         return votes + (", ".join(people) or fallback)
-    if owner:
-        return owner
     names = policy.approvers(question.approvers)
     names |= {name for name, person in policy.people.items() if "responder" in person.roles}
     people = sorted(names)
+    if owner:
+        return ", ".join([owner, *(name for name in people if name != policy.login)])
     return ", ".join([*people, *([] if invoker in people else [invoker])])

@@ -225,8 +225,8 @@ class _Recorded(Memory):
         if place is None or recorded is None or recorded.status is QuestionStatus.OPEN:
             self.stop = f"waits for the answer to {item.key!r}"
             return
-        answer = (recorded.resolution or {}).get("value") or as_text(recorded.answer_text())
         now = replace(self._question(lease, 0, question), ordinal=recorded.ordinal)
+        answer = (recorded.resolution or {}).get("value") or as_text(now, recorded.answer_text())
         if item.kind is QuestionKind.INPUT and answer:
             try:
                 parse_answer(now, Response(source_event_id="replay", text=answer))

@@ -11,8 +11,9 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.answer_kind import AnswerKind
 from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.rights import responders_text
 from draftsman.runtime import Runtime
-from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.factories import GATE, PATCH, QUESTION, REVIEW, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import wait_blocked
 from tests.bots.web.web_side import Inbox
@@ -134,8 +135,10 @@ async def test_a_denial_has_a_reason(
     assert '<span class="tag good">approved</span>' in (await dave.get(path)).text
 
 
-async def test_files_are_folded_by_size(inbox: Inbox, make: Factory, people: People) -> None:
-    sizes = {"small": 3, "large": 41, "next": 30, "last": 30, "tiny": 1}
+async def test_the_first_files_are_unfolded_but_large_ones(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    sizes = {"small": 3, "large": 301, "next": 299, "full": 299, "tiny": 1}
     sections = [
         f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -0,0 +1,{size} @@\n"
         + "+x\n" * size
@@ -144,9 +147,11 @@ async def test_files_are_folded_by_size(inbox: Inbox, make: Factory, people: Peo
     work = await make.reviewed("".join(sections).encode())
     text = (await (await inbox.visit(people.dave)).get(f"/questions/{work.name}/1")).text
     folded = dict(re.findall(r'<details id="file-(\d)"( open)?>', text))
-    assert folded == {"1": " open", "2": "", "3": " open", "4": " open", "5": " open"}
+    assert folded == {"1": " open", "2": "", "3": " open", "4": "", "5": ""}
+    assert re.findall(r'<span class="hint">(\d+) lines', text) == ["302", "300", "2"]
+    assert text.count("> Viewed</label>") == len(sizes)
     assert re.findall(r'<a href="#file-\d"><span class="path">(\w+)', text) == [*sizes]
-    assert 'name="comment" value="large:41"' in text
+    assert 'name="comment" value="large:301"' in text
 
 
 async def test_changes_are_requested_with_comments_in_a_form(
@@ -180,6 +185,35 @@ async def test_changes_are_requested_with_comments_in_a_form(
     assert '">changes requested</span>' in page
     assert "requests changes: add a test" in page
     assert "a.py:3: why?" in page
+
+
+async def test_a_new_approval_repeats_what_was_asked_for(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.reviewed()
+    dave = await inbox.visit(people.dave)
+    request = {"decision": "request-changes", "reason": "add a test", "comments": "a.py:3=why?"}
+    assert (await dave.answer(f"/questions/{work.name}/1", **request)).status_code == 303
+    again = await make.running(work.number)
+    await rt.changes.store(again.lease, PATCH)
+    await rt.asking.ask(again.lease, REVIEW.model_copy(update={"key": "second review"}))
+    page = (await dave.get(f"/questions/{work.name}/2")).text
+    asked = page.index(f'Asked for in <a href="/questions/{work.name}/1">')
+    assert asked < page.index("<p>add a test</p>") < page.index("<code>a.py:3</code> why?")
+
+
+async def test_the_context_is_read_before_the_facts_as_markdown_and_as_it_was_written(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    work = await make.asked(GATE.model_copy(update={"context": "**Why** <b>\n\n- `one`"}))
+    plain = await make.asked(GATE.model_copy(update={"context": "a * b * c\n  __init__"}))
+    carol = await inbox.visit(people.carol)
+    page = (await carol.get(f"/questions/{work.name}/1")).text
+    shown = page.index("<strong>Why</strong> &lt;b&gt;")
+    assert shown < page.index("<pre>**Why** &lt;b&gt;") < page.index('<dl class="facts">')
+    page = (await carol.get(f"/questions/{plain.name}/1")).text
+    assert "<pre>a * b * c\n  __init__</pre>" in page
+    assert "As written" not in page
 
 
 async def test_a_form_offers_to_request_changes_where_somebody_makes_them(
@@ -232,11 +266,13 @@ async def test_an_answer_of_another_type_is_refused_with_what_is_allowed(
     work = await make.asked(week)
     ben = await inbox.visit(people.ben)
     path = f"/questions/{work.name}/1"
-    assert "Answer: a whole number, such as 31" in (await ben.get(path)).text
+    page = (await ben.get(path)).text
+    assert "Your answer: a whole number, such as 31" in page
+    assert '<input id="text" name="text" type="number" step="1" value="">' in page
     refused = await ben.post(path, {**await ben.hidden(path), "text": "next"})
     problem = "&#39;next&#39; is not a whole number; enter a whole number, such as 31"
     assert refused.text.count(problem) == 2, "above the page, and beside its field"
-    assert 'aria-describedby="text-problem" autofocus>next</textarea>' in refused.text
+    assert 'aria-describedby="text-problem" autofocus value="next">' in refused.text
     answered = await ben.post(path, {**await ben.hidden(path), "text": " 031 "})
     assert answered.status_code == 303
     question = await rt.questions.get(work.number, 1)
@@ -262,7 +298,9 @@ async def test_rights_are_those_of_the_other_channels(
         assert refused.status_code == 409
         assert "may not" in refused.text
     assert (await rt.questions.get(gate.number, 1)).resolution is None
-    assert (await rt.questions.get(choice.number, 1)).resolution is None
+    asked = await rt.questions.get(choice.number, 1)
+    assert asked.resolution is None
+    assert responders_text(rt.policy, asked, invoker="root", owner="you") == "you, ben"
     mine = GATE.model_copy(update={"approvers": ("erin", "dave")})
     own = await make.asked(mine, actor=people.erin)
     page = await (await inbox.visit(people.erin)).get(f"/questions/{own.name}/1")
@@ -325,6 +363,27 @@ async def test_the_inbox_has_own_questions_first(
     assert text.index("For others") < text.index(f"{choice.name}/1")
     assert gate.name in text
     assert "(1) Questions" in text
+
+
+async def test_a_choice_is_a_single_tap_in_the_bar_if_it_has_room(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    spec = QuestionSpec(key="k", text="Which?", choices=("red", "blue"), freeform=True)
+    written = spec.model_copy(update={"answer_kind": AnswerKind.DATE})
+    long = QuestionSpec(key="k", text="Which?", choices=("red", "b" * 25))
+    ben = await inbox.visit(people.ben)
+    bars = []
+    for item in (QUESTION, spec, written, long):
+        work = await make.asked(item)
+        page = (await ben.get(f"/questions/{work.name}/1")).text
+        assert page.count('name="choice" value="red"') == 1
+        bars.append(re.sub("<[^>]*>", " ", page[page.index('<div class="decision"') :]).split())
+    assert bars == [
+        ["red", "blue"],
+        ["Send", "answer"],
+        ["Send", "answer"],
+        ["Choose", "an", "answer"],
+    ]
 
 
 async def test_a_view_counts_as_seen(

@@ -49,7 +49,7 @@ async def test_jobs_are_filtered_and_paged(
 ) -> None:
     failed = await make.failed()
     done = await make.completed({"summary": "All good"})
-    own = await make.queued(actor=people.anna, title="Mine & yours")
+    own = await make.queued(actor=people.anna, title="Mine & yours", type="mail", queue="slow")
     anna = await inbox.visit(people.anna)
     everything = (await anna.get("/jobs")).text
     assert all(f"D-{number}<" in everything for number in (failed, done, own))
@@ -64,6 +64,8 @@ async def test_jobs_are_filtered_and_paged(
     assert f"D-{own}<" in mine
     assert f"D-{done}<" not in mine
     assert "Mine &amp; yours" in mine
+    by_name = (await anna.get("/jobs?where=type:mail queue:slow")).text
+    assert [f"D-{number}<" in by_name for number in (own, done)] == [True, False]
     assert "No repository &#34;none/&lt;b&gt;&#34;" in (await anna.get("/jobs?repo=none/<b>")).text
     assert "match the filter" in (await anna.get("/jobs?status=running")).text
     for bad in ("status=bogus", "before=x", "before=99999999999999999999"):
@@ -103,8 +105,10 @@ async def test_a_job_has_result_questions_events_and_log(
     assert (await ben.get(f"/jobs/D-{done}/changes")).status_code == 404
 
 
-async def _say(rt: Runtime, work: ClaimedJob, seq: int, text: str) -> None:
-    items = [Activity(ActivityKind.MESSAGE, text)]
+async def _say(
+    rt: Runtime, work: ClaimedJob, seq: int, text: str, *, continues: bool = False
+) -> None:
+    items = [Activity(ActivityKind.MESSAGE, text, continues=continues)]
     await rt.activity.append(work.lease, seq, items, LIMIT)
 
 
@@ -136,19 +140,22 @@ async def test_the_live_log_follows_and_continues_after_a_break(
         await until(look, text)
 
     reader = asyncio.create_task(read())
-    await has('"text": "one\\n"')
+    await has('"spans": [["one\\n", false]]')
     reader.cancel()
     await asyncio.wait([reader])
     last = next(line[4:] for line in reversed(received) if line.startswith("id: "))
     received.clear()
-    await _say(rt, work, 1, "two")
+    await _say(rt, work, 1, "is **<b>")
     reader = asyncio.create_task(read(**{"last-event-id": last}))
-    await has('"text": "two"')
+    await has('"spans": [["is **<b>", false]]')
+    await _say(rt, work, 2, "two**", continues=True)
+    await has('["<b>two", true]')
     await rt.job_control.cancel(work.number, make.owner)
     await make.rt.settlement.release_run(work, "shutdown")
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
     await reader
-    assert [item.get("text") for item in _events(received)] == ["two", None]
+    message, whole, end = _events(received)
+    assert (message["id"], whole["id"], end) == ("activity-1-1", "activity-1-1", {})
     assert "event: end" in received
     assert not inbox.service.context.streams
 
@@ -168,7 +175,7 @@ async def test_the_live_log_updates_how_long_a_call_runs(
         async for line in response.aiter_lines():
             assert not line.startswith("id:"), "the position stays that of the log"
             if " … running " in line.encode().decode("unicode_escape"):
-                lengths.append(json.loads(line[6:])["text"].rpartition("running ")[2])
+                lengths.append(json.loads(line[6:])["spans"][0][0].rpartition("running ")[2])
             if len(lengths) == 2:
                 break
     assert lengths[0] != lengths[1]
@@ -265,8 +272,8 @@ def test_a_log_has_a_line_for_a_call_and_folds_long_output_of_an_agent() -> None
         row(1, "tool", "npm test", "running"),
         output,
         row(2, "tool", "npm test", "failed"),
-        row(8, "message", "Do"),
-        row(9, "message", "ne"),
+        row(8, "message", "**Do\n"),
+        row(9, "message", "ne**, <all>"),
         row(10, "message", "Again\n"),
     ]
     entries = [entry for record in records for entry in reader.add(record)]
@@ -275,9 +282,11 @@ def test_a_log_has_a_line_for_a_call_and_folds_long_output_of_an_agent() -> None
     lines = log_lines(entries)
     assert [(line.kind, line.state, line.text) for line in lines if line.kind != "output"] == [
         ("tool", "failed", "✗ npm test"),
-        ("message", "", "Done"),
+        ("message", "", "**Do\nne**, <all>"),
         ("message", "", "Again"),
     ]
+    (done,) = (line for line in lines if line.id == "activity-1-8")
+    assert done.spans == (("Do", True), ("\n", False), ("ne", True), (", <all>", False))
     (folded,) = (line for line in lines if line.kind == "output")
     assert (folded.text[-6:], folded.hidden_lines, folded.end[:7]) == ("line 9", 40, "line 50")
     (whole,) = log_lines(reader.add(output))

@@ -8,7 +8,8 @@ from html import unescape
 import pytest
 
 from draftsman.entities.registry import listings
-from draftsman_bots.web import list_pages
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman_bots.web import job_pages, list_pages
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
 from tests.bots.web.web_side import Inbox
@@ -75,10 +76,68 @@ async def test_a_list_is_sorted_and_filtered_by_its_columns(
     assert await names("sort=-job") == [f"D-{second}", f"D-{first}"]
     assert await names("where=title:mine") == [f"D-{first}"]
     assert await names("where=title:none") == []
+    assert await names("where=YOURS+title:mine") == [f"D-{first}"]
+    assert await names("where=noop") == [f"D-{second}", f"D-{first}"], "the type is searched"
+    assert await names("where=noop+none") == []
     page = (await anna.get("/lists/jobs?sort=job&where=title%3Amine+%26")).text
     assert 'aria-sort="ascending"><a href="?where=title%3Amine+%26&amp;sort=-job">' in page
     assert "Mine &amp; yours" in page
-    for bad in ("where=bogus>1", "sort=bogus", "where=%00", "sort=%3Cscript%3E"):
+    for bad in ("where=bogus>1", "sort=bogus", "sort=%3Cscript%3E"):
         page = (await anna.get(f"/lists/jobs?{bad}")).text
         assert 'role="alert"' in page
         assert "<script>" not in page
+
+
+async def test_lists_say_what_their_filter_knows_and_can_be_sorted_without_heads(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    await make.worker_row()
+    anna = await inbox.visit(people.anna)
+    page = (await anna.get("/lists/workers?sort=-pid")).text
+    assert 'placeholder="a word, health:' in page
+    assert "conditions on worker, health, " in page
+    assert '<option value="-pid" selected>' in page
+    await make.queued()
+    events = (await anna.get("/lists/events")).text
+    assert re.search(r">\d+ \w{3} \d{4}, \d\d:\d\d \w+</time>", events), "with date and zone"
+
+
+async def test_jobs_are_searched_by_title_and_type(
+    inbox: Inbox, make: Factory, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_pages, "PAGE_SIZE", 1)
+    first = await make.queued(title="Import orders")
+    second = await make.queued(title="Import prices")
+    await make.queued(title="Another")
+    anna = await inbox.visit(people.anna)
+
+    async def names(query: str) -> list[str]:
+        page = await anna.get(f"/jobs?{query}")
+        return re.findall(r'<a class="open" href="/jobs/(D-\d+)">', page.text)
+
+    assert await names("where=import") == [f"D-{second}"]
+    assert await names(f"where=import&before={second}") == [f"D-{first}"]
+    assert await names("where=noop&status=failures") == []
+    assert f"where=import&amp;status=&amp;repo=&amp;mine=&amp;before={second}" in (
+        (await anna.get("/jobs?where=import")).text
+    )
+    assert "No column" in (await anna.get("/jobs?where=bogus:1")).text
+
+
+async def test_the_inbox_is_filtered(inbox: Inbox, make: Factory, people: People) -> None:
+    first = await make.asked(title="Import orders")
+    second = await make.asked(
+        QuestionSpec(key="other", text="Which other one?", freeform=True), title="Import prices"
+    )
+    anna = await inbox.visit(people.anna)
+
+    async def names(query: str) -> list[str]:
+        page = await anna.get(f"/?{query}")
+        return re.findall(r'<a class="cover" href="/questions/(D-\d+)/1">', page.text)
+
+    assert await names("where=import") == [first.name, second.name]
+    assert await names("where=other+title:prices") == [second.name]
+    nothing = (await anna.get("/?where=none")).text
+    assert "Nothing for you matches the filter" in nothing
+    assert "Clear" in nothing
+    assert await names("where=bogus>1") == [first.name, second.name]

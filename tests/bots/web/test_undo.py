@@ -23,7 +23,14 @@ async def test_a_decision_is_undone_with_what_was_entered(
         sent = await dave.answer(path, **request)
         assert (sent.status_code, sent.headers["location"]) == (303, f"{path}?held")
         held = await dave.get(f"{path}?held")
-        assert re.search(r'request for changes counts in <b id="seconds">(5\d|60)</b>', held.text)
+        assert re.search(
+            r'request for changes counts in <b class="seconds">(5\d|60)</b>', held.text
+        )
+        assert "<q>add a test\n\na.py:3: why?</q>" in held.text
+        assert held.text.count("Undo</button>") == 1
+        elsewhere = (await dave.get("/")).text
+        assert f'Your answer to <a href="{path}">{work.name}/1</a> counts in' in elsewhere
+        assert f'action="{path}/undo"' in elsewhere
         assert re.fullmatch(rf"(5\d|6[01]); url={path}\?held", held.headers["refresh"])
         assert "Approve</button>" not in held.text
         assert "refresh" not in (await (await inbox.visit(people.carol)).get(path)).headers
@@ -36,6 +43,7 @@ async def test_a_decision_is_undone_with_what_was_entered(
         assert ">a.py:3=why?</textarea>" in shown.text
         assert (await dave.post(f"{path}/undo", form)).status_code == 409
         assert "Approve</button>" in (await dave.get(path)).text
+        assert "Undo</button>" not in (await dave.get("/")).text
 
 
 async def test_an_answer_that_is_not_undone_counts(

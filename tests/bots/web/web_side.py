@@ -45,10 +45,10 @@ class Visitor:
         return await self.http.post(path, content=urlencode(fields), headers=headers)
 
     async def hidden(self, path: str) -> dict[str, str]:
-        """Return the hidden fields of the last form of a page."""
+        """Return the hidden fields of the last form of a page that is sent."""
         page = await self.get(path)
         assert page.status_code == 200, page.text
-        form = page.text[page.text.rindex("<form") :]
+        form = page.text[page.text.rindex('method="post"') :]
         pairs = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form)
         return {name: unescape(value) for name, value in pairs}
 

@@ -47,6 +47,20 @@ async def test_each_name_is_read_once(source: Source) -> None:
     assert source.read == [["a", "none"], ["b"]]
 
 
+async def test_name_that_is_given_twice_is_read_once_and_again_after_an_error(
+    source: Source,
+) -> None:
+    lookups = RecentLookups(source, age=60.0)
+    source.fails = True
+    source.gate.release()
+    with pytest.raises(OSError, match="gone"):
+        await lookups.of(["a", "a"])
+    source.fails = False
+    source.gate.release()
+    assert await lookups.of(["a", "a"]) == {"a": 1}
+    assert source.read == [["a"], ["a"]]
+
+
 async def test_value_is_read_again_after_its_age(source: Source) -> None:
     lookups = RecentLookups(source, age=0.0)
     source.gate.release()

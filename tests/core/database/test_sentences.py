@@ -40,6 +40,7 @@ STATEMENT = re.compile(
 """The beginning of a part of a statement."""
 ROLES = {"worker", "bot", "person", "reader"}
 TERMS = {
+    "autovacuum worker",
     "client backend",
     "timestamp with time zone",
     "rule %%s proposed",

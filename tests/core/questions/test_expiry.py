@@ -126,5 +126,5 @@ async def test_an_answer_after_the_expiry_is_stored_and_refused(
     work = await _overdue(make, on_expire=on_expire)
     await rt.expiry.expire(LeaderTerm())
     late = await make.answer(work.number, "red")
-    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was already expired")
+    assert (late.accepted, late.reason) == (False, f"{work.name}/1 has already expired")
     assert len((await rt.questions.of_job(work.number))[1]) == 1

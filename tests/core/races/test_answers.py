@@ -169,7 +169,7 @@ async def test_an_answer_during_the_sweep_waits_and_is_refused(
     async with first.doing(_expire(first.rt)) as expired:
         late = await first.then(_answer(rt, make, work.number), conn)
     assert expired.result() == 1
-    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was already expired")
+    assert (late.accepted, late.reason) == (False, f"{work.name}/1 has already expired")
     assert (await rt.read_model.job(work.number)).status is Status.EXPIRED
 
 

@@ -105,18 +105,20 @@ async def test_the_request_is_read_beside_the_question(
             await seen.press(key)
             await seen.see(f"Request of {name.partition('/')[0]}", "Move it to port 8443.")
             await seen.press("escape")
-            await seen.see(f"of 3 · {name}")
+            await seen.see(f"of 3 for you · {name}")
             await seen.press("s")
-        await seen.see("3 of 3 · D-3/1", "alt+t: request", "ctrl+n: skip")
+        await seen.see("3 of 3 for you · D-3/1", "alt+t: request", "ctrl+n: skip")
         await seen.press("t", "alt+t")
         await seen.see("Request of D-3", "n  1")
         await seen.press("escape")
-        await seen.see("3 of 3 · D-3/1")
+        await seen.see("3 of 3 for you · D-3/1")
         assert seen.app.screen.query_one(MultilineInput).text == "t"
         await seen.press("backspace", "alt+t")
         await seen.see("Request of D-3")
         await make.answer(3, "8443", n=1, actor=owner)
         await seen.until(lambda: seen.app.screen_stack[-2].closed)  # type: ignore[attr-defined]
+        await seen.press("escape")
+        await seen.see("D-3/1 was answered by", "no more answers are accepted")
         await seen.press("escape")
         await seen.dialog("MainScreen")
 

@@ -75,7 +75,7 @@ async def test_twenty_questions_are_cleared_in_the_order_of_their_deadlines(
         await seen.see("20 questions for you")
         await seen.press("A")
         for nth, task in enumerate(tasks):
-            await seen.see(f"{nth + 1} of 20 · D-", task.text.splitlines()[-1])
+            await seen.see(f"{nth + 1} of 20 for you · D-", task.text.splitlines()[-1])
             assert "esc: end review" in seen.text, "hints are not broken"
             pressed = task.keys.replace("11", "1 1").split()
             *before, last = pressed

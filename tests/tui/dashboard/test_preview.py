@@ -71,7 +71,7 @@ async def test_the_preview_has_the_job_that_a_review_asks_about(
         await seen.see("D-3 · Mow the lawn")
         await seen.press("A")
         for number in (1, 2):
-            await seen.see(f"{number} of 2 · D-{number}/1")
+            await seen.see(f"{number} of 2 for you · D-{number}/1")
             await seen.until(lambda n=number: f"D-{n} · Paint house {n}" in pane(seen).text)  # type: ignore[misc]
             await seen.press("s")
         await seen.dialog("MainScreen")

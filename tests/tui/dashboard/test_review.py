@@ -22,7 +22,8 @@ from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import wait_blocked
 from draftsman_tui.dashboard.questions import bulk_answers
-from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog, wrap_hints
+from draftsman_tui.dashboard.questions.key_guard import RELEASED
+from draftsman_tui.dashboard.questions.question_dialog import wrap_hints
 from draftsman_tui.dashboard.tables.screen import MainScreen
 from tests.tui.dashboard.pilot import open_dashboard
 
@@ -44,21 +45,24 @@ async def test_review_opens_each_question_and_ends_at_zero(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1", "D-2/1", "D-3/1")
         await seen.press("A")
-        await seen.see("1 of 3 · D-1/1 for", "Refunds · acme/pay", "s: skip   esc: end review")
+        hints = "s: skip   esc: end review"
+        await seen.see("1 of 3 for you · D-1/1 for", "Refunds · acme/pay", hints)
         await seen.press("y")
-        await seen.see("2 of 3 · D-2/1 for", "1  red")
+        await seen.see("2 of 3 for you · D-2/1 for", "1  red")
         await make.answer(red.number, "blue")
-        await seen.see("D-3/1 for", "What is it called?")
+        await seen.see("D-2/1 was answered by", "no more answers are accepted")
+        await seen.press("s")
+        await seen.see("3 of 3 for you · D-3/1 for", "What is it called?")
         late = await make.asked(YES)
         await seen.type("s3")
         await seen.press("enter")
-        await seen.see("4 of 4 · D-4/1 for")
+        await seen.see("4 of 4 for you · D-4/1 for")
         await seen.press("s")
         await seen.wait_for_toast("No more questions: 2 answered; 2 skipped")
         await seen.dialog("MainScreen")
         await seen.rows(f"{late.name}/1")
         await seen.press("A")
-        await seen.see("1 of 1 · D-4/1")
+        await seen.see("1 of 1 for you · D-4/1")
         await seen.press("escape")
         await seen.dialog("MainScreen")
     values = [(await rt.questions.get(job.number, 1)).resolution for job in (yes, red, words)]
@@ -86,7 +90,7 @@ async def test_an_answer_without_a_database_is_kept_and_can_be_repeated(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1")
         await seen.press("A")
-        await seen.see("1 of 1 · D-1/1")
+        await seen.see("1 of 1 for you · D-1/1")
         await seen.type("s3")
         await seen.press("enter")
         await seen.see("not confirmed, answer again: the database cannot be reached", "s3")
@@ -104,36 +108,36 @@ async def test_review_of_marked_approvals_shows_the_keys_of_a_decision(
     async with open_dashboard(rt, carol, view="inbox") as seen:
         await seen.rows(*(f"{gate.name}/1" for gate in gates))
         await seen.press("space", "space", "A")
-        await seen.see("1 of 2 · D-1/1 needs approval from carol, dave", "y: approve", "s: skip")
+        await seen.see(
+            "1 of 2 selected · D-1/1 needs approval from carol, dave", "y: approve", "s: skip"
+        )
         await seen.press("y")
-        await seen.see("2 of 2 · D-2/1")
+        await seen.see("2 of 2 selected · D-2/1")
         await seen.press("n")
         await seen.wait_for_toast("No more questions: 2 answered")
     statuses = [(await rt.read_model.job(gate.number)).status for gate in gates]
     assert statuses == [Status.RESUMED, Status.FAILED, Status.WAITING_FOR_APPROVAL]
 
 
-async def test_a_key_for_a_question_that_closed_does_not_decide_the_next(
-    make: Factory, rt: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("spec", "key"), [(GATE, "y"), (QUESTION, "2")])
+async def test_a_question_that_closes_in_a_review_stays_until_a_key(
+    make: Factory, rt: Runtime, owner: Actor, people: People, spec: QuestionSpec, key: str
 ) -> None:
-    monkeypatch.setattr("draftsman_tui.dashboard.questions.actions.SETTLE", 1000.0)
-    gates = [await make.asked(GATE) for _ in range(2)]
-    carol, dave = (people.on(Source.TUI, name) for name in ("carol", "dave"))
-    async with open_dashboard(rt, carol, view="inbox") as seen:
+    first, second = [await make.asked(spec) for _ in range(2)]
+    responder = people.on(Source.TUI, "carol") if spec is GATE else owner
+    async with open_dashboard(rt, responder, view="inbox") as seen:
         await seen.rows("D-1/1", "D-2/1")
         await seen.press("A")
-        await seen.see("1 of 2 · D-1/1")
-        await make.decide(gates[0].number, True, dave)
-        await seen.see("D-2/1 needs approval")
-        await seen.press("y")
-        await seen.see("D-2/1 has just opened; press the key again")
-        assert (await rt.questions.get(2, 1)).status is QuestionStatus.OPEN
-        dialog = seen.app.screen
-        assert isinstance(dialog, QuestionDialog)
-        dialog.ready_at = 0
-        await seen.press("y")
-        await seen.wait_for_toast("No more questions: 1 answered")
-    assert (await rt.read_model.job(gates[1].number)).status is Status.RESUMED
+        await seen.see("1 of 2 for you · D-1/1")
+        await rt.job_control.cancel(first.number, owner)
+        await seen.see("D-1/1 was canceled", "s: next question   esc: end review")
+        await seen.press(key)
+        await seen.see("D-1/1 is closed; s: next question")
+        await seen.press("s")
+        await seen.see("2 of 2 for you · D-2/1")
+        assert (await rt.questions.get(second.number, 1)).status is QuestionStatus.OPEN
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
 
 
 async def test_the_number_that_was_refused_as_held_can_be_pressed_again(
@@ -143,13 +147,12 @@ async def test_the_number_that_was_refused_as_held_can_be_pressed_again(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1")
         await seen.press("A")
-        await seen.see("1 of 1 · D-1/1")
-        dialog = seen.app.screen
-        assert isinstance(dialog, QuestionDialog)
-        dialog.ready_at = math.inf
+        await seen.see("1 of 1 for you · D-1/1")
+        guard = seen.app.session.key_guard
+        guard.clock, clock = lambda: -math.inf, guard.clock
         await seen.press("2")
         await seen.see("D-1/1 has just opened; press the key again")
-        dialog.ready_at = 0
+        guard.clock = lambda: clock() + RELEASED
         await seen.press("2")
         await seen.wait_for_toast("No more questions: 1 answered")
     assert ((await rt.questions.get(work.number, 1)).resolution or {})["value"] == "blue"
@@ -164,20 +167,20 @@ async def test_a_key_between_two_questions_of_a_review_is_not_for_the_table(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1", "D-2/1", "D-3/1")
         await seen.press("A")
-        await seen.see("1 of 3 · D-1/1")
+        await seen.see("1 of 3 for you · D-1/1")
         async with rt.db.connection() as holder, holder.transaction():
             await holder.execute("LOCK TABLE draftsman.question_views IN EXCLUSIVE MODE")
             await seen.press("1")
             await seen.dialog("MainScreen")
             await wait_blocked(conn, by=holder.info.backend_pid)
             await seen.press(key)
-        await seen.see("2 of 3 · D-2/1")
+        await seen.see("2 of 3 for you · D-2/1")
         assert [type(screen) for screen in seen.app.screen_stack[1:-1]] == [MainScreen]
         await seen.press("2")
         if ends:
             await seen.dialog("MainScreen")
         else:
-            await seen.see("3 of 3 · D-3/1")
+            await seen.see("3 of 3 for you · D-3/1")
             await seen.press("escape")
         await seen.until(lambda: not seen.app.session.is_reviewing)
         await seen.press("enter")
@@ -280,7 +283,9 @@ async def test_a_dialog_names_the_jobs_for_which_an_answer_counts(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.see("3 jobs")
         await seen.press("A")
-        await seen.see("1 of 1 · D-1/1", "3 jobs ask this: D-1, D-2, D-3. An answer counts for")
+        await seen.see(
+            "1 of 1 for you · D-1/1", "3 jobs ask this: D-1, D-2, D-3. An answer counts for"
+        )
         await seen.press("y")
         await seen.wait_for_toast("No more questions: 1 answered")
 
@@ -293,15 +298,15 @@ async def test_questions_are_acknowledged_snoozed_and_delegated_in_a_review(
     async with open_dashboard(rt, owner, view="inbox", size=(140, 40)) as seen:
         await seen.rows("D-1/1", "D-2/1", "D-3/1")
         await seen.press("A")
-        await seen.see("1 of 3 · D-1/1", "i: acknowledge   I: snooze   D: delegate")
+        await seen.see("1 of 3 for you · D-1/1", "i: acknowledge   I: snooze   D: delegate")
         await seen.press("i")
-        await seen.see("D-1/1 acknowledged until", "1 of 3 · D-1/1")
+        await seen.see("D-1/1 acknowledged until", "1 of 3 for you · D-1/1")
         await seen.press("I")
         await seen.see("Snooze D-1/1 for how long?")
         await seen.press("escape")
-        await seen.see("1 of 3 · D-1/1")
+        await seen.see("1 of 3 for you · D-1/1")
         await seen.press("s")
-        await seen.see("2 of 3 · D-2/1")
+        await seen.see("2 of 3 for you · D-2/1")
         await seen.press("D")
         await seen.see("Delegate D-2/1 to whom?")
         await seen.type("nobody")
@@ -310,7 +315,7 @@ async def test_questions_are_acknowledged_snoozed_and_delegated_in_a_review(
         await seen.press(*["backspace"] * 6)
         await seen.type("dave 2h")
         await seen.press("enter")
-        await seen.see("3 of 3 · D-3/1", "alt+i: acknowledge", "alt+g: delegate")
+        await seen.see("3 of 3 for you · D-3/1", "alt+i: acknowledge", "alt+g: delegate")
         await seen.press("alt+s")
         await seen.see("Snooze D-3/1 for how long?")
         await seen.type("2h")
@@ -318,9 +323,9 @@ async def test_questions_are_acknowledged_snoozed_and_delegated_in_a_review(
         await seen.wait_for_toast("No more questions: 0 answered; 3 skipped")
         await seen.see("2 questions for you")
         await seen.press("A")
-        await seen.see("1 of 2 · D-1/1", f"{owner.voter} works on it")
+        await seen.see("1 of 2 for you · D-1/1", f"{owner.voter} works on it")
         await seen.press("s")
-        await seen.see("2 of 2 · D-3/1")
+        await seen.see("2 of 2 for you · D-3/1")
         await seen.press("escape")
         await seen.dialog("MainScreen")
         await seen.command("inbox kind:approval")

@@ -104,9 +104,9 @@ async def test_a_held_key_decides_one_question_and_u_takes_it_back(
         guard = seen.app.session.key_guard
         assert isinstance(guard, PatientGuard)
         await seen.press("space", "space", "A")
-        await seen.see("1 of 2 · D-1/1")
+        await seen.see("1 of 2 selected · D-1/1")
         await seen.press("y")
-        await seen.see("2 of 2 · D-2/1", "D-1/1 approved · takes effect in", "u: undo")
+        await seen.see("2 of 2 selected · D-2/1", "D-1/1 approved · takes effect in", "u: undo")
         guard.pause = 0.03
         await seen.press(*"yyyyyyyyyy")
         await seen.see("D-2/1 has just opened; press the key again")
@@ -114,9 +114,9 @@ async def test_a_held_key_decides_one_question_and_u_takes_it_back(
         assert statuses == [QuestionStatus.OPEN] * 2
         guard.pause = 1.0
         await seen.press("u")
-        await seen.see("1 of 2 · D-1/1")
+        await seen.see("1 of 2 selected · D-1/1")
         await seen.press("n")
-        await seen.see("2 of 2 · D-2/1", "D-1/1 denied · takes effect in")
+        await seen.see("2 of 2 selected · D-2/1", "D-1/1 denied · takes effect in")
         await seen.press("y")
         await seen.wait_for_toast("No more questions: 2 answered")
         await seen.see("D-2/1 approved · takes effect in", "1 more pending", "by carol")
@@ -144,9 +144,9 @@ async def test_the_effect_of_an_answer_is_not_shown_over_the_next_question_of_a_
     async with open_dashboard(rt, owner, view="inbox", undo=1) as seen:
         await seen.rows("D-1/1", "D-2/1")
         await seen.press("A")
-        await seen.see("1 of 2 · D-1/1")
+        await seen.see("1 of 2 for you · D-1/1")
         await seen.press("y")
-        await seen.see("2 of 2 · D-2/1", "takes effect in")
+        await seen.see("2 of 2 for you · D-2/1", "takes effect in")
         await seen.until(lambda: not seen.app.session.undo.batches)
         assert (await rt.read_model.job(1)).status is Status.RESUMED
         assert not seen.toasts

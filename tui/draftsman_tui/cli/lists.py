@@ -92,7 +92,7 @@ def selected(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -> S
 
 def print_table(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -> None:
     """Print the columns that have a text and fit the terminal."""
-    columns = entity.columns_of(Surface.COMMANDS)
+    columns = entity.requested(Surface.COMMANDS, app.sort, app.where)
     texts = [[_text(column, row, now) for row in rows] for column in columns]
     shown = [
         (column, cells)

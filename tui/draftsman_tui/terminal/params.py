@@ -265,6 +265,8 @@ ROW = click.IntRange(1, 2**63 - 1)
 """The number of a row, such as that of a rule."""
 COUNT = click.IntRange(1, 2**31 - 1)
 """A number of rows, or of a version."""
+LINES = click.IntRange(0, 2**31 - 1)
+"""A number of lines, or none."""
 TEXT = Parsed("text", _text)
 AGENT = Parsed("text", _text, _stored("agent"))
 REPO = Parsed("text", _text, _complete_repo)

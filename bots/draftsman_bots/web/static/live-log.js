@@ -1,5 +1,5 @@
-// Appends the live log of a job to its page; a call of a tool keeps its line until it has ended.
-// The box begins at its end, and stays there unless somebody scrolls up.
+// Appends the live log of a job to its page; a message, and a call of a tool, keeps its place while
+// it changes. The box begins at its end, and stays there unless somebody scrolls up.
 // Without scripts, the page has a link to refresh.
 "use strict";
 
@@ -7,26 +7,35 @@ const MAX_LINES = 3000;
 const log = document.getElementById("log");
 const live = document.getElementById("live");
 const box = log.parentElement;
-let openKind = null;
+let openOutput = null;
 
-function append({ kind, text, id, state }) {
+function nodes(spans) {
+  return spans.map(([text, isStrong]) => {
+    if (!isStrong) return text;
+    const strong = document.createElement("strong");
+    strong.textContent = text;
+    return strong;
+  });
+}
+
+function append({ kind, spans, id, state }) {
   const height = box.scrollHeight;
-  const earlier = kind === "tool" && document.getElementById(id);
-  if (earlier) {
-    earlier.className = "line tool " + state.replace(/[^a-z_]/g, "");
-    earlier.textContent = text + "\n";
-    return;
-  }
-  const continues = kind === "output" || kind === "message";
-  let line = log.lastElementChild;
-  if (!continues || openKind !== kind || !line) {
+  const isOutput = kind === "output";
+  let line = isOutput ? openOutput : document.getElementById(id);
+  if (!line) {
     line = document.createElement("span");
-    line.className = ("line " + kind + " " + state).replace(/[^a-z_ -]/g, "");
     line.id = id;
     log.append(line);
   }
-  line.append(continues ? text : text.replace(/\n*$/, "\n"));
-  openKind = continues && !text.endsWith("\n") ? kind : null;
+  line.className = ("line " + kind + " " + state).replace(/[^a-z_ -]/g, "");
+  if (isOutput) {
+    const text = spans.map(([part]) => part).join("");
+    line.append(text);
+    openOutput = text.endsWith("\n") ? null : line;
+  } else {
+    line.replaceChildren(...nodes(spans), "\n");
+    openOutput = null;
+  }
   while (log.childElementCount > MAX_LINES) log.firstElementChild.remove();
   const empty = document.getElementById("no-log");
   if (empty) empty.remove();

@@ -33,6 +33,17 @@ function setAttributes(old, fresh) {
     if (old.getAttribute(name) !== value && !kept(name)) old.setAttribute(name, value);
 }
 
+// A form is the one with its address; a node without a key is the one at its place.
+function key(node) {
+  return node.id || (node.tagName === "FORM" && node.getAttribute("action")) || "";
+}
+
+function match(node, wanted) {
+  if (!wanted) return node && !key(node) ? node : null;
+  while (node && key(node) !== wanted) node = node.nextSibling;
+  return node;
+}
+
 function update(old, fresh) {
   if (old.isEqualNode(fresh)) return;
   if (old.nodeType !== Node.ELEMENT_NODE || old.nodeName !== fresh.nodeName) return old.replaceWith(fresh);
@@ -40,7 +51,7 @@ function update(old, fresh) {
   setAttributes(old, fresh);
   let next = old.firstChild;
   for (const child of [...fresh.childNodes]) {
-    const same = child.id ? [...old.children].find(({ id }) => id === child.id) : !next?.id && next;
+    const same = match(next, key(child));
     if (same) {
       if (same !== next) old.insertBefore(same, next);
       next = same.nextSibling;

@@ -1,26 +1,77 @@
-// Begins a comment at the number of a line, unfolds a file that the list of files leads to, and
-// counts the seconds of the undo window. Without scripts, the number sends the form, and its page has the beginning of the comment.
+// Opens the comment on a line below it, folds files that were viewed, and unfolds a file that the
+// list of files leads to. Without scripts, the number of a line sends the form, and its page has
+// the beginning of the comment.
 "use strict";
 
+// All comments are lines of this field, PLACE=TEXT; the boxes below lines of a diff edit them.
 const comments = document.getElementById("comments");
+
+function commentOn(place) {
+  const line = comments.value.split("\n").find((text) => text.startsWith(`${place}=`));
+  return line && line.slice(place.length + 1);
+}
+
+function setComment(place, text) {
+  const lines = comments.value.split("\n").filter((line) => line.trim());
+  const at = lines.findIndex((line) => line.startsWith(`${place}=`));
+  const line = text.trim() ? [`${place}=${text.trim().replace(/\s*\n\s*/g, " ")}`] : [];
+  lines.splice(at < 0 ? lines.length : at, at < 0 ? 0 : 1, ...line);
+  comments.value = lines.join("\n");
+  comments.rows = Math.max(3, lines.length + 1);
+}
+
+function openBox(button) {
+  const row = button.closest(".line");
+  let box = row.nextElementSibling;
+  if (!box || !box.matches(".comment")) {
+    box = document.getElementById("comment-box").content.firstElementChild.cloneNode(true);
+    const field = box.querySelector("textarea");
+    field.setAttribute("aria-label", button.title);
+    field.placeholder = button.title;
+    field.value = commentOn(button.value) || "";
+    field.addEventListener("input", () => setComment(button.value, field.value));
+    box.querySelector("button").addEventListener("click", () => {
+      setComment(button.value, "");
+      box.remove();
+      button.focus();
+    });
+    row.after(box);
+  }
+  return box.querySelector("textarea");
+}
+
+const numbers = comments ? document.querySelectorAll("button[name=comment]") : [];
+for (const button of numbers) {
+  button.addEventListener("click", (event) => {
+    event.preventDefault();
+    openBox(button).focus();
+  });
+  if (commentOn(button.value)) openBox(button);
+}
+
+const shown = document.querySelector("input[name=shown]");
+for (const mark of document.querySelectorAll(".viewed input")) {
+  const file = mark.closest("details");
+  const listed = document.querySelector(`.files a[href="#${file.id}"]`);
+  const key = `viewed ${shown.value} ${file.id}`; // of this version of the changes
+  const show = () => {
+    if (mark.checked) file.open = false;
+    if (listed) listed.classList.toggle("done", mark.checked);
+  };
+  mark.checked = sessionStorage.getItem(key) !== null;
+  mark.addEventListener("change", () => {
+    if (mark.checked) sessionStorage.setItem(key, "");
+    else sessionStorage.removeItem(key);
+    if (!mark.checked) file.open = true;
+    show();
+  });
+  show();
+}
 
 function unfold() {
   const target = location.hash && document.getElementById(location.hash.slice(1));
   if (target instanceof HTMLDetailsElement) target.open = true;
 }
 
-document.addEventListener("click", (event) => {
-  const button = event.target.closest("button[name=comment]");
-  if (!button || !comments) return;
-  event.preventDefault();
-  const before = comments.value.replace(/\n*$/, "");
-  comments.value = `${before}${before && "\n"}${button.value}=`;
-  comments.rows = Math.max(3, comments.value.split("\n").length + 1);
-  comments.focus();
-  comments.setSelectionRange(comments.value.length, comments.value.length);
-  comments.scrollIntoView({ block: "center" });
-});
-const seconds = document.getElementById("seconds");
-if (seconds) setInterval(() => (seconds.textContent = Math.max(0, seconds.textContent - 1)), 1000);
 window.addEventListener("hashchange", unfold);
 unfold();

@@ -98,6 +98,13 @@ class LogEntry:
         return fields | ({"detail": self.detail} if self.detail else {})
 
 
+def join_message(before: LogEntry | None, piece: LogEntry) -> LogEntry:
+    """Return the message that a piece goes on with, or begins, with all its text."""
+    if before is None or not piece.continues:
+        return piece
+    return replace(before, text=before.text + piece.text)
+
+
 def last_lines(entries: Sequence[LogEntry], count: int) -> list[LogEntry]:
     """Return the entries of the last lines, the first without its earlier lines."""
     kept: list[LogEntry] = []
@@ -136,6 +143,8 @@ class LogReader:
         self._calls: dict[str, LogEntry] = {}
         """The open calls of the run, by key."""
         self._usage: LogEntry | None = None
+        self.message: LogEntry | None = None
+        """The last message, with all its pieces so far."""
 
     @property
     def open_calls(self) -> Sequence[LogEntry]:
@@ -161,6 +170,8 @@ class LogReader:
             detail=record.detail,
             continues=record.continues,
         )
+        if record.kind == ActivityKind.MESSAGE:
+            self.message = join_message(self.message, entry)
         if record.kind == ActivityKind.USAGE:
             self._usage = entry
             return ended

@@ -14,7 +14,7 @@ from draftsman.formats.times import format_time, span
 from draftsman.ids import account_name, job_name, pause_name, worker_name
 from draftsman.jobs.job import FAILURES, LEASED, TERMINAL, Status
 from draftsman.jobs.job_summary import Dismissal
-from draftsman.jobs.retries import ErrorClass, RetryCounts, layer
+from draftsman.jobs.retries import ErrorClass, layer
 from draftsman.questions.question import (
     BUDGET_KEY,
     GATE_ENDS,
@@ -26,6 +26,7 @@ from draftsman.queues.queue_models import reservation_text
 from draftsman.text import STORED_SENTENCE, first_line, humanize
 
 if TYPE_CHECKING:
+    from draftsman.jobs.job import Job
     from draftsman.queues.usage_limits import LimitUse
     from draftsman.workflows.dependencies import Wait
 
@@ -212,8 +213,9 @@ def _ended(facts: JobFacts) -> tuple[str, str, NextStep]:
         text = f"{facts.last_error or facts.status}; retried as {retry_name}"
         return "retried", text, ("to see the retry: ", _command("show", retry_name))
     if facts.status is Status.COMPLETED:
-        again = ("to run it again: ", _command("retry", f"{name} --again"))
-        return "ended", "finished", again
+        result = ("to see its result: ", _command("show", name))
+        again = ("; to run it again: ", _command("retry", f"{name} --again"))
+        return "ended", "finished", (*result, *again)
     if facts.error_class == ErrorClass.DENIED:
         asks = (f"{_retry(facts)} and ask again: ", _command("retry", name))
         return "denied", facts.last_error or "denied", asks
@@ -224,25 +226,27 @@ def _ended(facts: JobFacts) -> tuple[str, str, NextStep]:
         undo = ("; to take it back: ", _command("undismiss", name))
         text = f"{facts.last_error}; dismissed {facts.dismissal}"
         return "dismissed", text, (*retry, *undo)
+    dismiss = ("; to take it out of attention: ", _command("dismiss", name))
     if facts.absent_agent is not None:
         check = _command("agents check", facts.absent_agent)
         where = "to check the agent on the host of the worker: "
-        return "no_program", facts.last_error or "failed", (where, check, "; ", *retry)
+        error = facts.last_error or "failed"
+        return "no_program", error, (where, check, "; ", *retry, *dismiss)
     if facts.status not in FAILURES:
         return "ended", facts.last_error or "finished", retry
     log = ("; to read its log: ", _command("logs", name)) if facts.started else ()
-    dismiss = ("; to take it out of attention: ", _command("dismiss", name))
-    return "ended", _failed(facts), (*retry, *log, *dismiss)
+    return "ended", failure_text(facts), (*retry, *log, *dismiss)
 
 
-def _failed(facts: JobFacts) -> str:
-    """Return the error of a failed job, and why it was not retried once more."""
-    error = facts.last_error or "failed"
-    if facts.status is Status.DEAD_LETTER:
-        attempts = f"{facts.attempts} of {facts.max_attempts} attempts"
-        return f"{error}; after {attempts} and {facts.retry_count} of {facts.max_retries} retries"
-    if facts.error_class == ErrorClass.PERMANENT:
-        return f"{error}; a permanent error is not retried"
+def failure_text(job: Job | JobFacts) -> str:
+    """Return the error of a failed job, and whether it will be retried, in words for people."""
+    error = job.last_error or "failed"
+    if job.status is Status.DEAD_LETTER:
+        attempts = f"{job.attempts} of {job.max_attempts} attempts"
+        retries = f"{job.retry_count} of {job.max_retries} retries"
+        return f"{error}; will not be retried after {attempts} and {retries}"
+    if job.status is Status.FAILED and job.error_class != ErrorClass.DENIED:
+        return f"{error}; will not be retried"
     return error
 
 
@@ -446,15 +450,9 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
         return "scheduled", text, (f"due {when}", *no_worker)
     if facts.awaits_trial:
         return _awaits_trial(facts.on_trial, no_worker)
-    counts = RetryCounts(
-        attempts=facts.attempts,
-        max_attempts=facts.max_attempts,
-        retry_count=facts.retry_count,
-        max_retries=facts.max_retries,
-    )
-    budget = layer(facts.error_class, counts)
+    budget = layer(facts.error_class, facts)
     error = first_line(facts.last_error or "", 300)
-    then = (f"next retry {when}", *no_worker, f" ({budget})")
+    then = (f"next retry {when} ({budget})", *no_worker)
     return "backoff", f"run {facts.run_count} failed: {error}", then
 
 

@@ -23,7 +23,7 @@ from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman_testing.factories import Factory
+from draftsman_testing.factories import QUESTION, Factory
 from draftsman_testing.waits import background
 from draftsman_tui.cli.events.events import KINDS_PARAM, events
 from tests.support.event_history import wait_for_feed
@@ -178,6 +178,12 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
         *(heads[0], "[plan] 0 of 1 step: read"),
         *stored[4:],
     ]
+    assert (await cli("logs", "--run", 2, "--tail", 1, work.name)).out.splitlines() == [
+        *(heads[1], "Done")
+    ]
+    assert (await cli("logs", "--run", 1, "--tail", 1, work.name)).out.splitlines()[1:] == [
+        "[plan] 0 of 1 step: read"
+    ]
     (await cli("logs", "--run", 3, work.name)).refused(3, "has no run .3; its runs: 2")
     (await cli("logs", "--run", 1, "-f", work.name)).refused(2, "--run cannot be combined")
     shown = (await cli("logs", work.name, "--json")).lines
@@ -200,11 +206,31 @@ async def test_a_followed_tail_has_the_last_lines_and_those_that_follow(
         await rt.checkpoints.log(work.lease, seq, text)
     assert (await cli("logs", "--tail", 2, work.name)).out == "three\nfour\n"
     assert (await cli("logs", "--tail", 1, work.name)).out == "four\n"
+    nothing = await cli("logs", "--tail", 0, work.name)
+    assert (nothing.out, nothing.err) == ("", "")
+    async with rt.db.connection() as conn:
+        earlier = "created_at = created_at - interval '1 h'"
+        await conn.execute(f"UPDATE draftsman.run_log_chunks SET {earlier} WHERE seq < 2")
+    assert (await cli("logs", "--since", "10m", work.name)).out == "ur\n"
+    assert "nothing since then" in (await cli("logs", "--since", "now", work.name)).err
     async with background(cli("logs", "-f", "--tail", 2, work.name)) as following:
         await rt.checkpoints.log(work.lease, 3, "five\n")
         await rt.settlement.outcome(work, Done({}))
         done = await following
     assert done.out.removeprefix("three\n") == "four\nfive\n", "stored before or after the start"
+
+
+async def test_a_followed_log_says_why_the_job_waits(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    work = await make.running()
+    screen = terminal("logs", "-f", work.name)
+    await rt.checkpoints.log(work.lease, 0, "begun\n")
+    screen.expect("begun")
+    await rt.asking.ask(work.lease, QUESTION)
+    screen.expect(f"\n{work.name}/1 needs an answer")
+    await rt.job_control.cancel(work.number, make.owner, force=True)
+    assert screen.end() == 0
 
 
 async def test_a_call_is_one_line_once_it_has_ended(cli: Cli, make: Factory, rt: Runtime) -> None:

@@ -99,7 +99,7 @@ async def test_a_countdown_shows_the_attempt_and_the_error(
     )
     assert 3500 < second["due_in"] <= 3600
     output = (await cli("show", busy)).out
-    assert "waiting  run 1 failed: busy; next retry in 60 min" in output
+    assert "waiting  next retry in 60 min (retry 1 of 3)" in output
     waits = (await cli("show", lost.number, "--json")).json["wait_reason"]
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
     assert waits["next_step"].startswith("next retry in 60 min")
@@ -213,6 +213,12 @@ async def test_jobs_are_found_by_type_queue_source_key_person_and_tags(
 
     async def numbers(*arguments: object, who: str = "root") -> list[int]:
         return [job["number"] for job in (await as_(who)("jobs", "--json", *arguments)).json]
+
+    assert await numbers("--where", "type:report") == [report]
+    assert await numbers("--sort", "-queue") == [report, other]
+    heads = [(await cli("jobs", *options)).out for options in ([], ["--sort", "type"])]
+    assert ["TYPE" in text for text in heads] == [False, True]
+    assert "QUEUE" in (await cli("jobs", "--where", "queue:slow")).out
 
     for arguments in (("--type", "report"), ("--queue", "slow"), ("--key", "week-31")):
         assert await numbers(*arguments) == [report], arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -100,8 +101,11 @@ async def test_failures_and_cancels_show_their_reason(cli: Cli, make: Factory, r
     failed = await make.failed()
     running = await make.running()
     await rt.job_control.cancel(running.number, make.owner, "not needed")
-    assert "no such thing (PERMANENT)" in (await cli("show", failed)).out
+    shown = (await cli("show", failed)).out
+    assert "error     no such thing; will not be retried\n" in shown
+    assert f"next      to retry: draftsman retry D-{failed}; to read its log: " in shown
     shown = (await cli("show", running.name)).out
+    assert re.search(r"^  now +worker \w+ is stopping it; it will end as canceled$", shown, re.M)
     assert "by root: not needed" in shown
     assert "key auto:" not in shown
     unwanted = await make.running()
@@ -258,13 +262,14 @@ async def test_an_earlier_error_of_a_live_job_is_not_red(
     dim = "\x1b[2m"
     screen = terminal("show", number, "--no-pager")
     assert screen.end() == 0
-    assert f"{red}busy (TRANSIENT_APP)" in screen.screen
+    assert "retrying\n  waiting  next retry " in screen.plain.replace("\r", "")
+    assert f"{red}busy" in screen.screen
     await clock.forward(3600)
     await rt.promotion.promote(LeaderTerm())
     await make.running(number)
     screen = terminal("show", number, "--no-pager")
     assert screen.end() == 0
-    assert f"{dim}previous attempt: busy (TRANSIENT_APP)" in screen.screen
+    assert f"{dim}previous attempt: busy" in screen.screen
     assert red not in screen.screen
 
 

@@ -183,10 +183,10 @@ async def test_a_wait_without_a_worker_is_explained_at_once(
     await make.worker_row(queues=["q"])
     hint = "no live worker serves the queue 'other'; to start a worker: draftsman worker --queue o"
     queued = await make.queued(queue="other")
-    assert (await cli("wait", queued, "--timeout", "0.1s")).err.startswith(hint)
+    assert (await cli("wait", queued, "--timeout", "0.1s")).err.startswith(f"D-{queued}: {hint}")
     submit = ("submit", "--type", "noop", "--queue", "other", "--unchecked")
     done = await cli(*submit, "--wait", "--timeout", "0.1s")
-    assert done.err.splitlines()[1].startswith(hint)
+    assert hint in done.err.splitlines()[1]
     screen = terminal(*submit)
     screen.expect(hint)
     assert screen.end() == 0

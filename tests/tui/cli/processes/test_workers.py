@@ -95,7 +95,9 @@ async def test_throughput_is_printed_by_queue_type_and_repository(cli: Cli, make
     await make.completed(queue="work", repo="https://git.example/acme/pay")
     await make.failed(queue="work")
     printed = (await cli("stats", "--last", "hour")).out.splitlines()
-    rows = [line.split() for line in printed[printed.index("") + 1 :]]
+    caption, *table = printed[printed.index("") + 1 :]
+    assert caption == "Jobs that ended; FAILED also counts those retried or dismissed since:"
+    rows = [line.split() for line in table]
     assert rows[0][:7] == ["PERIOD", "KIND", "NAME", "ENDED", "FAILED", "HOURLY", "WAITED"]
     assert [row[:4] for row in rows[1:4]] == [[p, "all", "2", "1"] for p in ("hour", "day", "week")]
     assert [row[:5] for row in rows[4:]] == [

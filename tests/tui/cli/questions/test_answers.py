@@ -44,10 +44,13 @@ async def test_a_number_that_no_choice_has_needs_text(cli: Cli, make: Factory, r
     (await cli("answer", name, "7")).refused(
         2, f"{name}: there is no choice 7; choose: 1 red, 2 blue; to answer with 7, use --text"
     )
+    (await cli("answer", name, "rde")).refused(
+        2, f"{name}: 'rde' is not a choice; did you mean red? to answer with rde, use --text"
+    )
     (await cli("answer", name, "7", "--text", "7")).refused(2, "VALUE cannot be combined")
     assert (await rt.questions.get(work.number, 1)).status == "open"
-    done = await cli("answer", name, "--text", "2")
-    assert done.out == f"{name} answered: 2; job resumed\n"
+    done = await cli("answer", name, "--text", "re")
+    assert done.out == f"{name} answered: re; job resumed\n"
 
 
 async def test_a_number_that_no_choice_has_is_confirmed_on_a_terminal(
@@ -55,7 +58,7 @@ async def test_a_number_that_no_choice_has_is_confirmed_on_a_terminal(
 ) -> None:
     work = await make.asked(OPEN_CHOICE)
     screen = terminal("answer", f"{work.name}/1", "7")
-    screen.expect(f"{work.name}/1 has no choice 7. Answer with the text 7? [y/N]")
+    screen.expect("choose: 1 red, 2 blue. Answer with the text 7? [y/N]")
     screen.type("y\n")
     assert screen.end() == 0
     assert (await rt.questions.get(work.number, 1)).answer_text() == "7"

@@ -16,7 +16,7 @@ async def test_limits_of_a_job_are_set_at_submission(cli: Cli, rt: Runtime) -> N
     assert (job.max_attempts, job.max_retries, job.on_lost) == (1, 100, "new_job")
     assert job.overrides == {"timeout": 5400}
     arguments = ["--repo", PAY, "--override", "max_retries=1", "--override", "timeout=5"]
-    arguments += ["--run-timeout", "7"]
+    arguments += ["--run-timeout", "7s"]
     job = await rt.read_model.job(
         (await cli("submit", "--json", *arguments, "Paint")).json["number"]
     )

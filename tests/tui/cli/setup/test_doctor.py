@@ -465,7 +465,13 @@ async def test_what_boards_share_is_read_once_and_slow_checks_show_their_time(
     paths = Counter(call.path for call in trello.calls[seen:] if "/tokens/" in call.path)
     assert len(paths) == 2
     assert {*paths.values()} == {1}
-    assert re.search(r"\d+ results; the next check: 1(\.\d)? s", shown.plain)
+    progress = re.compile(r"\d+ results; the next check: 1(\.\d)? s")
+    assert progress.search(shown.plain)
+    trello.faults.next("GET", "/boards/{id}", Fault.SLOW(1.5), times=1)
+    document = terminal("doctor", "--json")
+    await asyncio.to_thread(document.end)
+    assert '"checks":' in document.plain
+    assert not progress.search(document.plain)
 
 
 async def test_a_hanging_trello_is_reported(

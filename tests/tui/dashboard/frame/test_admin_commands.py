@@ -40,7 +40,7 @@ async def test_repository_default_labels_and_removal(rt: Runtime, people: People
         await seen.paste("payments")
         await seen.press("enter")
         await seen.wait_for_toast("Label payments mapped to acme/pay")
-        assert [mapping.label_name for mapping in (await rt.repos.catalog()).mappings] == [
+        assert [mapping.label_name for mapping in (await rt.repos.catalog(age=0)).mappings] == [
             "payments"
         ]
         await seen.command("unmap")
@@ -60,7 +60,7 @@ async def test_repository_default_labels_and_removal(rt: Runtime, people: People
         await seen.rows()
         await seen.command("forget")
         await seen.wait_for_toast("choose a repository first")
-    assert not (await rt.repos.catalog()).repos
+    assert not (await rt.repos.catalog(age=0)).repos
 
 
 async def test_board_is_unwatched(rt: Runtime, owner: Actor) -> None:

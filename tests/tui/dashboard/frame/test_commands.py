@@ -281,7 +281,7 @@ async def test_next_steps_name_keys_and_lines_of_the_dashboard(
     await rt.job_control.dismiss(dismissed, owner)
     retry = (await rt.job_control.retry(retried, owner)).number
     steps = {
-        failed: "to retry: press r",
+        failed: "to take it out of attention: press X",
         dismissed: "to retry: press r; to take it back: enter :undismiss",
         retried: f"to see the retry: enter :D-{retry}",
         retry: "draftsman worker --queue",

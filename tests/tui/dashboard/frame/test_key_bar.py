@@ -63,6 +63,31 @@ async def test_keys_that_fit_no_selected_job_are_dim(
         await seen.until(lambda: possible() == ["retry"])
 
 
+async def test_answer_is_dim_on_jobs_without_a_question(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.queued()
+    await make.asked()
+    async with open_dashboard(rt, owner) as seen:
+
+        def may_answer() -> bool:
+            shown = seen.app.screen.query_one(KeyBar)._shown_keys
+            return {name: is_possible for _, name, is_possible in shown}["answer"]
+
+        await seen.rows("D-2", "D-1")
+        await seen.until(may_answer)
+        await seen.press("down")
+        await seen.until(lambda: not may_answer())
+        await seen.job("D-1")
+        await seen.until(lambda: not may_answer())
+        await seen.press("escape", "up")
+        await seen.job("D-2")
+        await seen.until(may_answer)
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows("D-2/1")
+        await seen.until(may_answer)
+
+
 async def test_key_bar_is_redrawn_only_on_change(
     make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,16 @@ def test_every_column_is_reachable_by_scrolling(view: str, width: int, chosen: b
     assert seen == {column.head for column in columns}
 
 
+def test_columns_on_request_are_shown_where_they_are_chosen_or_sorted_by() -> None:
+    def heads(chosen: tuple[str, ...] = (), sort: str | None = None) -> list[str]:
+        shown = layout(VIEWS["jobs"].columns, 300, chosen, sort=sort)
+        return [placed.column.head for placed in shown.placed]
+
+    assert {"TYPE", "QUEUE"}.isdisjoint(heads())
+    assert "TYPE" in heads(sort="TYPE")
+    assert heads(("JOB", "QUEUE", "TYPE")) == ["JOB", "QUEUE", "TYPE"]
+
+
 def _sizes(width: int, **content: int) -> dict[str, int]:
     columns = VIEWS["jobs"].columns
     needs = [content.get(column.head.lower(), column.width) for column in columns]

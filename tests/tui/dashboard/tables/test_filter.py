@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.entities.terms import ColumnTerm
 from draftsman.errors import UsageError
 from draftsman_tui.dashboard.tables.filter import HEADS, NOTHING, Filter, FilterFields, parse
 from draftsman_tui.dashboard.views import VIEWS
@@ -34,6 +35,9 @@ KNOWN = re.compile(
 WORD = SAID.filter(
     lambda text: not text.startswith(("-", "/", "age<", "age>")) and not KNOWN.match(text)
 ) | st.sampled_from(["bogus:x", "a:'b", "http://x"])
+TERM = st.builds(ColumnTerm, st.sampled_from(["title", "type", "queue"]), st.just(":"), SAID) | (
+    st.builds(ColumnTerm, st.just("runs"), st.sampled_from("<>"), st.integers(0).map(str))
+)
 AGE = st.none() | st.integers(1, 10**6).map(float)
 FILTERS = st.builds(
     Filter,
@@ -44,6 +48,7 @@ FILTERS = st.builds(
     by=st.none() | SAID,
     agent=st.none() | SAID,
     tag=st.none() | SAID,
+    columns=st.lists(TERM, max_size=2).map(tuple),
     older=AGE,
     newer=AGE,
 )
@@ -92,6 +97,11 @@ def test_row_without_a_time_matches_no_age() -> None:
     ("text", "message"),
     [
         ("status:", "status: needs a value"),
+        ("age>", "age> needs a duration or a time, as in age>1d"),
+        ("Status=failed", "filters have no =; did you mean status:failed?"),
+        ("runs>=2", "filters have no >=; did you mean runs>2?"),
+        ("age<=2h", "filters have no <=; did you mean age<2h?"),
+        ("status!=failed", "filters have no !=; name the values that you want"),
         ("status:,", "status:failed"),
         ("age>soon", "yesterday 9:00"),
         ("/(/", "invalid regular expression"),

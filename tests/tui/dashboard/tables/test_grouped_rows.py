@@ -73,6 +73,25 @@ async def test_inbox_is_grouped_and_folded(make: Factory, rt: Runtime, owner: Ac
         await seen.rows("D-1/1", "D-2/1", "D-3/1", "D-4/1")
 
 
+async def test_a_group_that_appears_while_all_are_folded_is_folded(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    pay, shop = ({"repo": f"https://git.example/acme/{name}"} for name in ("pay", "shop"))
+    await make.asked(type="run_agent", **pay)  # type: ignore[arg-type]
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows("D-1/1")
+        await seen.press("b", "minus")
+        await seen.rows("group:acme/pay")
+        await make.asked(type="run_agent", **shop)  # type: ignore[arg-type]
+        await seen.rows("group:acme/pay", "group:acme/shop")
+        await seen.press("end", "enter")
+        await seen.rows("group:acme/pay", "group:acme/shop", "D-2/1")
+        await seen.press("minus")
+        await seen.rows("group:acme/pay", "group:acme/shop")
+        await seen.press("minus")
+        await seen.rows("group:acme/pay", "D-1/1", "group:acme/shop", "D-2/1")
+
+
 async def test_jobs_of_a_group_are_commanded_together(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:

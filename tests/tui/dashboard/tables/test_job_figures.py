@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
-from draftsman.entities.jobs import changes_text, cost_text, live_text
+from draftsman.entities.entity import Column
+from draftsman.entities.jobs import JOBS, RUNNING_SIGN, changes_text, cost_text, live_text
 from draftsman.jobs.job import Status
 from draftsman.jobs.job_summary import JobFigures, JobSummary
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import QUESTION, Factory
+from draftsman_tui.dashboard.jobs.view import JobsResource
 from tests.tui.dashboard.fixtures_data import NOW, PATCH, ROWS
 
 
@@ -21,12 +24,22 @@ def test_figures_are_short_and_unknown_figures_are_empty() -> None:
     figures = JobFigures(1, 1.236, 55, 3, "3 of 7 steps: write\ntests")
     full = replace(job, figures=figures, started_at=NOW - timedelta(seconds=192))
     assert (changes_text(full), cost_text(full)) == ("+55 -3", "$1.24")
-    assert live_text(full, NOW)[1:] == " 3 min 3 of 7 steps: write tests"
-    assert live_text(full, NOW) != live_text(full, NOW + timedelta(seconds=1))
+    assert live_text(full, NOW) == "▸ 3 min 3 of 7 steps: write tests"
     small = replace(job, figures=replace(figures, cost_usd=0.001, added=None, removed=None))
     assert (changes_text(small), cost_text(small)) == ("", "<$0.01")
     unknown = replace(job, figures=None)
     assert (changes_text(unknown), cost_text(unknown)) == ("", "")
+
+
+def test_only_the_table_of_the_dashboard_has_a_moving_sign() -> None:
+    running = replace(ROWS["jobs"][0], status=Status.RUNNING, started_at=NOW)
+
+    def signs(columns: Sequence[Column[JobSummary]]) -> set[str]:
+        cell = next(column.cell for column in columns if column.head == "NEXT")
+        return {cell(running, NOW + timedelta(seconds=second)).text[0] for second in range(3)}
+
+    assert signs(JOBS.columns) == {RUNNING_SIGN}
+    assert len(signs(JobsResource.entity.columns)) == 3
 
 
 async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.runs import result_parts
-from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
+from draftsman.jobs.job import LEASED, TERMINAL, WAITING, Job, Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.jobs.jobs import MAX_JOBS
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from draftsman.ids import JobRef
+    from draftsman.jobs.details.wait_reason import WaitReason
     from draftsman.runtime import Runtime
     from draftsman_tui.cli.jobs.log_printer import LogPrinter, LogProgress
     from draftsman_tui.cli.questions.answers import QuestionPrompter
@@ -159,9 +160,33 @@ def left_by_interrupt(app: App, number: int) -> Iterator[None]:
 
 async def print_missing_worker(app: App, rt: Runtime, number: int) -> None:
     """Print on stderr that no live worker can claim the job, and how to start one."""
+    await _print_reason(app, rt, number, lambda why: why.lacks_worker)
+
+
+async def print_waits(
+    app: App, rt: Runtime, number: int, printer: LogPrinter, progress: LogProgress
+) -> None:
+    """Print on stderr why a followed job waits: at first, and for a person, until it ends."""
+    is_first = True
+    async for current in rt.read_model.versions(number):
+        does_wait = current.status not in LEASED | TERMINAL
+        if current.status in WAITING or (is_first and does_wait):
+            await progress.wait()
+            if app.out.on_screen:
+                printer.end()
+            await _print_reason(app, rt, number, lambda why: why.status not in LEASED | TERMINAL)
+        is_first = False
+
+
+async def _print_reason(
+    app: App, rt: Runtime, number: int, applies: Callable[[WaitReason], bool]
+) -> None:
+    """Print on stderr why the job waits, and what follows, if this still applies."""
     why = await rt.read_model.why(number)
-    if why.lacks_worker:
-        app.out.info(f"{why.text}; {why.next_step}")
+    if applies(why):
+        name = job_name(number)
+        text = f"{one_line(why.text)}; {why.next_step}"
+        app.out.info(text if text.startswith(f"{name}/") else f"{name}: {text}")
 
 
 async def print_pause(app: App, rt: Runtime, number: int) -> None:
@@ -178,9 +203,7 @@ def _prompter(app: App, rt: Runtime) -> QuestionPrompter:
 
 async def _print_next_retry(app: App, rt: Runtime, number: int) -> None:
     """Print when the job is retried, if it still waits for that."""
-    why = await rt.read_model.why(number)
-    if why.status is Status.RETRYING:
-        app.out.info(f"{job_name(number)}: {one_line(why.text)}; {why.next_step}")
+    await _print_reason(app, rt, number, lambda why: why.status is Status.RETRYING)
 
 
 async def narrate(

@@ -22,7 +22,7 @@ from draftsman.formats.amounts import COUNT_LIMIT, count_text
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name, question_name, unknown_question
 from draftsman.jobs.job import TERMINAL, WAITING, Status
-from draftsman.jobs.retries import RetryCounts, layer
+from draftsman.jobs.retries import layer
 from draftsman.text import first_line
 from draftsman.worker.registry.registered_worker import missing_worker
 from draftsman_tui.cli.app import App, command, number_of
@@ -310,13 +310,7 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _retry_count(job: JobSummary) -> str:
-    counts = RetryCounts(
-        attempts=job.attempts,
-        max_attempts=job.max_attempts,
-        retry_count=job.retry_count,
-        max_retries=job.max_retries,
-    )
-    return layer(job.error_class, counts).replace(" of ", "/")
+    return layer(job.error_class, job).replace(" of ", "/")
 
 
 def _has_filters(filters: dict[str, Any]) -> bool:

@@ -2,18 +2,60 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 import click
 
-from draftsman.agent_runs.activity.log_entries import LogReader, last_lines
+from draftsman.agent_runs.activity.log_entries import LogEntry, LogReader, last_lines
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import JobRef, job_name
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.jobs.log_printer import JsonLogPrinter, LogPrinter
+from draftsman_tui.cli.jobs.job_wait import print_waits
+from draftsman_tui.cli.jobs.log_printer import JsonLogPrinter, LogPrinter, LogProgress
 from draftsman_tui.common.events import no_log
 from draftsman_tui.terminal import params
+
+Entries = Callable[..., AsyncIterator[tuple[LogEntry, LogCursor]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The entries of a log to print: those of a run, the last lines, those from a time on."""
+
+    follow: bool
+    only: int | None
+    tail: int | None
+    first: datetime | None
+
+    def __contains__(self, entry: LogEntry) -> bool:
+        is_new = self.first is None or entry.created_at >= self.first
+        return is_new and self.only in (None, entry.run)
+
+    async def print(self, entries: Entries, printer: LogPrinter | JsonLogPrinter) -> bool:
+        """Print these entries; return whether there are any, also with a tail of 0 lines."""
+        after = LogCursor() if self.only is None else LogCursor.before_run(self.only)
+        has_any = False
+        if self.tail is not None:
+            stored = [item async for item in entries(follow=False, after=after)]
+            after = stored[-1][1] if stored else after
+            kept = [entry for entry, _ in stored if entry in self]
+            has_any = bool(kept)
+            for entry in last_lines(kept, self.tail):
+                printer.print(entry)
+            if not self.follow:
+                return has_any
+        async for entry, _ in entries(follow=self.follow, after=after):
+            if self.only is not None and entry.run > self.only:
+                break
+            if entry in self:
+                has_any = True
+                printer.print(entry)
+        return has_any
 
 
 @command(
@@ -27,6 +69,7 @@ from draftsman_tui.terminal import params
         "draftsman logs -t D-142",
         "draftsman logs --run 2 D-142",
         "draftsman logs --tail 20 -f D-142",
+        "draftsman logs --since 10m D-142",
         "draftsman logs -f --json D-142",
     ),
 )
@@ -37,10 +80,11 @@ from draftsman_tui.terminal import params
 @click.option("--run", "only", type=params.COUNT, metavar="N", help="Only the run .N of the job.")
 @click.option(
     "--tail",
-    type=params.COUNT,
+    type=params.LINES,
     metavar="N",
     help="Only the last N lines; with -f, also those that follow.",
 )
+@click.option("--since", type=params.SINCE, help="Only what is newer: 10m, 9:00, yesterday 9:00.")
 @click.option("-t", "--timestamps", is_flag=True, help="Start each line with its local time.")
 @click.option("--full", is_flag=True, help="Fold no long texts, as on a terminal.")
 async def logs(
@@ -51,6 +95,7 @@ async def logs(
     output: bool,
     only: int | None,
     tail: int | None,
+    since: float | None,
     timestamps: bool,
     full: bool,
 ) -> None:
@@ -64,12 +109,16 @@ async def logs(
     The log of a job with several runs has a line before each, such as -- run 142.2 --; so has every
     log on a terminal.
 
+    With -f, stderr says why the job waits: at first, and whenever it waits for a person.
+
     The newest rows are kept; the artifact transcript.jsonl of a run has all of them.
     """
     if activity and output:
         raise UsageError("--activity and --output cannot be combined")
-    if only is not None and (follow or tail is not None):
-        raise UsageError("--run cannot be combined with --follow or --tail")
+    if only is not None and follow:
+        raise UsageError("--run cannot be combined with --follow")
+    first, _ = params.period(since, None)
+    wanted = _Wanted(follow, only, tail, first)
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
         runs = (await rt.read_model.job(number)).run_count
@@ -85,33 +134,32 @@ async def logs(
             live=follow,
         )
         printer = JsonLogPrinter(app.out) if app.json else text_printer
-        is_empty = True
+        progress = LogProgress()
+
+        def caught_up() -> None:
+            progress.caught_up()
+            text_printer.rest()
+
+        entries = partial(
+            rt.log_feed.entries,
+            number,
+            output=not activity,
+            activity=not output,
+            reader=LogReader(),
+            on_complete=caught_up,
+        )
         with app.out.paged(unless=follow):
-            after = LogCursor() if only is None else LogCursor.before_run(only)
-            entries = partial(
-                rt.log_feed.entries,
-                number,
-                output=not activity,
-                activity=not output,
-                reader=LogReader(),
-                on_complete=text_printer.rest,
-            )
-            if tail is not None:
-                stored = [item async for item in entries(follow=False)]
-                after = stored[-1][1] if stored else after
-                for entry in last_lines([entry for entry, _ in stored], tail):
-                    is_empty = False
-                    printer.print(entry)
-            if follow or tail is None:
-                async for entry, _ in entries(follow=follow, after=after):
-                    if only is not None and entry.run > only:
-                        break
-                    is_empty = False
-                    printer.print(entry)
+            async with asyncio.TaskGroup() as group:
+                if follow:
+                    group.create_task(print_waits(app, rt, number, text_printer, progress))
+                is_empty = not await wanted.print(entries, printer)
+                progress.end()
             printer.close()
         if not is_empty or app.json:
             return
-        if activity:
+        if first is not None:
+            app.out.info(f"{job_name(number)} has logged nothing since then; leave out --since")
+        elif activity:
             app.out.info(f"{job_name(number)} has no activity; see: draftsman logs --output")
         else:
             retention = rt.settings.retention.logs

@@ -176,7 +176,7 @@ def _print_throughput(app: App, throughput: Sequence[Throughput], period: Period
         return
     rows = [row for row in throughput if row.by is ThroughputGroup.ALL]
     rows += [row for row in throughput if row not in rows and row.period is period]
-    app.out.print("")
+    app.out.print("", "Jobs that ended; FAILED also counts those retried or dismissed since:")
     print_table(app, THROUGHPUT, rows, datetime.now(UTC))
 
 

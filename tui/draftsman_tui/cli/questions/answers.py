@@ -49,7 +49,12 @@ QuestionRef = tuple["JobRef", int | None]
 )
 @click.argument("question", type=params.QUESTION)
 @click.argument("value", nargs=-1, type=params.TEXT)
-@click.option("--text", "free_text", type=params.TEXT, help="Free text, also if it is a number.")
+@click.option(
+    "--text",
+    "free_text",
+    type=params.TEXT,
+    help="Free text, also if it is a number or like a choice.",
+)
 @click.option("--only", is_flag=True, help="Leave identical questions of other jobs open.")
 async def answer(
     app: App, question: QuestionRef, value: tuple[str, ...], free_text: str | None, only: bool
@@ -59,16 +64,19 @@ async def answer(
     The answer counts for the identical questions of other jobs, too, unless --only is given.
     VALUE is the number or name of a choice, or free text if the question allows it; - reads it
     from stdin. Without VALUE, the question is shown and you are prompted for the answer. A number
-    that no choice has is refused, and on a terminal confirmed; --text answers with it.
+    that no choice has, and a mistyped choice, are refused, and on a terminal confirmed; --text
+    answers with them.
     """
     if value and free_text is not None:
         raise UsageError("VALUE cannot be combined with --text")
     text = params.read_stdin().strip() if value == ("-",) else " ".join(value)
     if free_text is not None:
-        text = as_text(free_text.strip())
+        text = free_text.strip()
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "answer", confirm=bool(text))
         details = await rt.questions.get(job, ordinal)
+        if free_text is not None:
+            text = as_text(details, text)
         if not text and app.out.interactive and details.kind is QuestionKind.INPUT:
             if question[1] is not None:
                 await _show(app, rt, details)
@@ -80,13 +88,14 @@ async def answer(
             await act(app, rt, actions.answer, (job, ordinal), text=text, only=only)
         except NoSuchChoice as error:
             if not app.out.interactive:
-                reason = f"there is no choice {error.text}; choose: {details.numbered_choices}"
                 hint = OptionHint("text", lead=f"to answer with {error.text}, use")
-                raise UsageError(reason, subject=f"{details.name}:", hint=hint) from None
-            prompts.confirm(
-                f"{details.name} has no choice {error.text}. Answer with the text {error.text}?"
+                subject = f"{details.name}:"
+                raise UsageError(error.problem, subject=subject, hint=hint) from None
+            problem = error.problem if error.problem.endswith("?") else f"{error.problem}."
+            prompts.confirm(f"{details.name}: {problem} Answer with the text {error.text}?")
+            await act(
+                app, rt, actions.answer, (job, ordinal), text=as_text(details, text), only=only
             )
-            await act(app, rt, actions.answer, (job, ordinal), text=as_text(text), only=only)
 
 
 @command(

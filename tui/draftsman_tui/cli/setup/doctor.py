@@ -122,7 +122,7 @@ async def doctor(
         return
     findings: list[Finding] = []
     # closed even on a broken pipe, because the checks hold a connection
-    async with contextlib.aclosing(_checks(app)) as checks, _progress(findings) as clear:
+    async with contextlib.aclosing(_checks(app)) as checks, _progress(app, findings) as clear:
         async for finding in checks:
             clear()
             findings.append(finding)
@@ -137,8 +137,8 @@ async def doctor(
 
 
 @contextlib.asynccontextmanager
-async def _progress(findings: Sequence[Finding]) -> AsyncIterator[Callable[[], None]]:
-    """Show on a terminal how long the next check takes; yield what clears that line."""
+async def _progress(app: App, findings: Sequence[Finding]) -> AsyncIterator[Callable[[], None]]:
+    """Show people on a terminal how long the next check takes; yield what clears that line."""
 
     def clear() -> None:
         if on_screen:
@@ -154,7 +154,7 @@ async def _progress(findings: Sequence[Finding]) -> AsyncIterator[Callable[[], N
                 length = times.span(time.monotonic() - began)
                 stdio.write_stderr(f"\r{counted(done, 'result')}; the next check: {length}\x1b[K")
 
-    on_screen = stdio.is_terminal(sys.stderr)
+    on_screen = not app.json and stdio.is_terminal(sys.stderr)
     showing = asyncio.create_task(show()) if on_screen else None
     try:
         yield clear

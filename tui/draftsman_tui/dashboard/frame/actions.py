@@ -20,6 +20,7 @@ from draftsman_tui.dashboard.jobs.details import tab_actions
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.tables import filter as filters
+from draftsman_tui.dashboard.tables.grouping import Folds
 from draftsman_tui.dashboard.tables.screen import MainScreen
 from draftsman_tui.dashboard.themes import NAMES, next_theme
 
@@ -103,8 +104,8 @@ async def fold(screen: MainScreen, text: str) -> None:
     """Fold all groups, or unfold them."""
     if not screen.group_labels:
         raise Refused("no groups to fold; press b to group the rows")
-    all_folded = screen.state.folded >= screen.group_labels
-    screen.fold(frozenset() if all_folded else screen.group_labels)
+    all_folded = all(label in screen.state.folded for label in screen.group_labels)
+    screen.fold(Folds(all=not all_folded))
 
 
 @dashboard_command("preview", CommandGroup.THIS_TABLE, keys="p", on=JOBS - JOB)

@@ -20,11 +20,12 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets._toast import ToastRack
 
-from draftsman.actions.action import About
+from draftsman.actions.action import About, Action
 from draftsman.actions.changes import no_diff_reason
 from draftsman.errors import CommandHint, DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
+from draftsman.jobs.job import WAITING
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.common.artifacts import read_patch
@@ -52,6 +53,13 @@ OPENERS: Final = ("command", "filter", "find", "quit")
 """Commands that open the input line or a dialog for which the next key may already be meant."""
 STALE: Final = 15.0
 """Seconds after which the overview is marked as stale."""
+
+
+def _fits(action: Action[Any, ..., Any], state: Any) -> bool:
+    """Return whether an action on a job, or on its open question, fits the state of the job."""
+    if action.about is About.QUESTION:
+        return state.status in WAITING
+    return action.about is not About.JOB or not action.problem(state)
 
 
 class BaseScreen(Screen[None]):
@@ -372,9 +380,8 @@ class BaseScreen(Screen[None]):
         """Return whether the user may run a command, and it fits one of the selected jobs."""
         if self.refusal(command) is not None:
             return False
-        actions = [action for action in command.actions[:1] if action.about is About.JOB]
-        states = self.job_states if actions else ()
-        return not states or any(not actions[0].problem(state) for state in states)
+        states = self.job_states if command.actions else ()
+        return not states or any(_fits(command.actions[0], state) for state in states)
 
     @property
     def job_states(self) -> Sequence[Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from draftsman.entities import cells
-from draftsman.entities.jobs import DEAD_LETTERS, JOBS
+from draftsman.entities.cells import Cell
+from draftsman.entities.jobs import DEAD_LETTERS, JOBS, live_text, next_cell
 from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.ids import job_name
 from draftsman.jobs.counts import WORDS, number_of
@@ -17,6 +19,7 @@ from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import PERIOD, Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Query, Resource, Rows
 
+SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 LABELS: Final = ("needs a person", "running", "waits", "failures", "closed")
 """The groups, in their order."""
 STATUSES: Final = (*(WORDS[word] for word in LABELS[:3]), FAILURES, TERMINAL)
@@ -104,6 +107,13 @@ PAUSED: Final = "paused"
 """Filter value of jobs that are paused, in whatever status."""
 
 
+def _next(row: JobSummary, now: datetime) -> Cell:
+    """Return what is next for a job, with a spinner while it runs."""
+    if row.status is not Status.RUNNING or row.job_paused:
+        return next_cell(row, now)
+    return cells.text(live_text(row, now, SPINNER[int(now.timestamp()) % len(SPINNER)]), "busy")
+
+
 class JobsResource(Resource[JobSummary]):
     """All jobs."""
 
@@ -122,7 +132,7 @@ class JobsResource(Resource[JobSummary]):
         "status": lambda row: cells.job_status(row.status).text,
     }
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {"attention": LABELS}
-    entity = JOBS
+    entity = JOBS.with_cell("NEXT", _next)
     hint = "press n to submit a job, or in a shell: draftsman init, draftsman submit"
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from time import monotonic
 from typing import Any, Final
 from uuid import uuid4
 
@@ -44,8 +43,6 @@ from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog, Re
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext, QuestionDialog
 from draftsman_tui.terminal.results import result_text
 
-SETTLE: Final = 0.7
-"""Seconds in which a dialog takes no decision after it replaced that of a closed question."""
 Submit = Callable[[Any], Awaitable[str]]
 """Submits the input of a dialog; returns a message with the outcome."""
 
@@ -125,12 +122,10 @@ async def open_dialog(
     decision: Decision | None = None,
     error: str = "",
     position: str = "",
-    replaces: bool = False,
 ) -> QuestionDialog[Any]:
     """Open the dialog of a question until it is answered, closed or left; returns the dialog.
 
-    `text` is a draft of the answer or the reason; `position` is that in a review. `replaces`: the
-    dialog opens in the place of a question that has just closed, for which a key may be meant.
+    `text` is a draft of the answer or the reason; `position` is that in a review.
     """
     dialog: QuestionDialog[Any]
     review = await _review(screen, question)
@@ -166,8 +161,6 @@ async def open_dialog(
             changes=review.summary,
             read_diff=partial(read_patch, screen.rt, question.job, question.run),
         )
-    if replaces and (question.choices or question.kind is QuestionKind.APPROVAL):
-        dialog.ready_at = monotonic() + SETTLE
     screen.pin_preview(question.job)
     try:
         message = await ask_watched(screen, dialog)

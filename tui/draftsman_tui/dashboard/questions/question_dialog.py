@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from textual import work
@@ -121,8 +120,6 @@ class QuestionDialog(SubmitDialog[T]):
         self.undone: tuple[str, ...] = ()
         """Questions whose answers were undone here."""
         self._shown_at = 0.0
-        self.ready_at = 0.0
-        """Time of the monotonic clock from which on decisions are taken."""
         self.question = question
         self.closed = False
         self._late = False
@@ -214,31 +211,44 @@ class QuestionDialog(SubmitDialog[T]):
     def close(self, text: str, *, late: bool = False) -> None:
         """Show how the question closed; dismiss the dialog if nothing was typed.
 
-        With `late`, an answer can still be submitted, to retry the job with it. Has no effect
+        In a review it stays until a key, for the next question must not come under the fingers.
+        With `late`, a typed answer can still be submitted, to retry the job with it. Has no effect
         during a submission, which may be the cause.
         """
         if self.closed or self.busy:
             return
         self.closed = True
-        if not self.typed:
+        if not self._stays:
             if self.app.screen is self:  # else `on_screen_resume` dismisses it
                 self.dismiss(None)
             return
         self.query_one(Heading).show(text)
-        self._late = late
-        hint = "enter: submit late" if late else "no more answers are accepted"
-        self.show_notice(f"{hint}; ctrl+y: copy your text, esc: back")
+        self._late = late and bool(self.typed)
+        hint = "enter: submit late" if self._late else "no more answers are accepted"
+        self.show_notice(f"{hint}; {self._way_on()}")
+        self._show_keys()
+
+    @property
+    def _stays(self) -> bool:
+        """Whether a dialog whose question closed is still needed."""
+        return bool(self.typed or self.context.position)
+
+    def _way_on(self) -> str:
+        """Return the keys that are left in a dialog whose question closed."""
+        copy = "ctrl+y: copy your text" if self.typed else ""
+        way = self._skip_hint() if self.context.position else "esc: back"
+        return ", ".join(filter(None, (copy, way)))
 
     def on_screen_resume(self) -> None:
         """Dismiss the dialog if its question closed below another dialog."""
-        if self.closed and not self.typed:
+        if self.closed and not self._stays:
             self.dismiss(None)
 
     def attempt(self, value: object) -> None:
         """Submit, unless the question is closed."""
         if self.closed and not self._late:
-            self.failed(Refused(f"{self.question.name} is closed; ctrl+y: copy your text"))
-        elif monotonic() < self.ready_at or not self._is_meant():
+            self.failed(Refused(f"{self.question.name} is closed; {self._way_on()}"))
+        elif not self._is_meant():
             self.show_notice(f"{self.question.name} has just opened; press the key again")
         else:
             super().attempt(value)
@@ -321,14 +331,18 @@ class QuestionDialog(SubmitDialog[T]):
 
     def hints(self, *keys: str) -> str:
         """Return the lines of keys, with those of a review."""
-        first = [*keys]
+        first = [] if self.closed else [*keys]
         if self.context.read_request is not None:
             first.append(f"{self._key('t', 'alt+t')}: request")
         if not self.context.position:
             return "   ".join([*first, "esc: back"])
-        skip = f"{self._key('s', 'ctrl+n')}: skip"
-        second = [*self._hold_hint(), skip, "esc: end review"]
+        holds = [] if self.closed else self._hold_hint()
+        second = [*holds, self._skip_hint(), "esc: end review"]
         return "\n".join("   ".join(row) for row in (first, second))
+
+    def _skip_hint(self) -> str:
+        """Return the key that leads to the next question of a review."""
+        return f"{self._key('s', 'ctrl+n')}: {'next question' if self.closed else 'skip'}"
 
     def _key(self, key: str, key_of_text: str) -> str:
         """Return a key, or that beside a text field."""

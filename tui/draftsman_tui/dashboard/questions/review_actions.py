@@ -33,7 +33,6 @@ async def _review(screen: BaseScreen) -> None:
     chosen = screen.reviewed_questions if isinstance(screen, MainScreen) else None
     seen: set[str] = set()
     answered = skipped = 0
-    replaces = False
     while waiting := await _waiting(screen, chosen, seen):
         if not screen.session.is_reviewing:
             return
@@ -42,9 +41,9 @@ async def _review(screen: BaseScreen) -> None:
         current = await screen.rt.questions.get(question.job, question.ordinal)
         if current.status is not QuestionStatus.OPEN:
             continue
-        position = f"{answered + skipped + 1} of {answered + skipped + len(waiting)}"
-        dialog = await open_dialog(screen, current, position=position, replaces=replaces)
-        replaces = dialog.closed
+        whose = "for you" if chosen is None else "selected"
+        position = f"{answered + skipped + 1} of {answered + skipped + len(waiting)} {whose}"
+        dialog = await open_dialog(screen, current, position=position)
         answered += dialog.answered
         skipped += not dialog.answered
         screen.reload()
@@ -52,7 +51,7 @@ async def _review(screen: BaseScreen) -> None:
             seen.difference_update(dialog.undone, [question.name])
             answered -= len(dialog.undone)
             skipped -= not dialog.answered
-        elif not (dialog.answered or dialog.skipped or dialog.closed):
+        elif not (dialog.answered or dialog.skipped):
             return
     skipped_text = f"; {skipped} skipped" if skipped else ""
     screen.show_message(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from draftsman.deliveries.target import parse
-from draftsman.durations import OutOfRange, parse_duration, parse_instant
+from draftsman.durations import NoUnit, OutOfRange, parse_duration, parse_instant
 from draftsman.errors import FieldError, UsageError
 from draftsman.jobs.job import AGENT_TYPE, Job, Mode, OnLost
 from draftsman.jobs.requests.invocation import PAYLOAD_VERSION
@@ -84,7 +84,7 @@ def _notify(text: str) -> dict[str, Any]:
 def _when(text: str) -> dict[str, Any]:
     try:
         return {"delay": parse_duration(text)}
-    except OutOfRange:
+    except (NoUnit, OutOfRange):
         raise
     except UsageError:
         pass

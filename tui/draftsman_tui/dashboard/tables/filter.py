@@ -33,7 +33,11 @@ MAX_LENGTH: Final = 500
 REGEX_INPUT: Final = 1000
 """Maximum characters of a row that a regular expression is matched against."""
 _COMPARED_TEXT = re.compile(r"([A-Za-z]+)([<>])\D*")
-_AGE = re.compile(r"age([<>])(.+)")
+_EQUATED = re.compile(r"([A-Za-z]+)(!=|>=|<=|==?)(.*)", re.DOTALL)
+_NEAR_SIGNS: Final = {"=": ":", "==": ":", ">=": ">", "<=": "<"}
+"""Signs of other languages, with the sign of filters that is meant."""
+_NO_UNEQUAL: Final = "name the values that you want, as in status:failed,queued"
+_AGE = re.compile(r"age([<>])(?!=)(.+)")
 _REGEX = re.compile(r"(?:^|(?<=\s))/((?:[^/\\]|\\.)+)/(?=\s|$)")
 _FIELD_ALIASES: Final = {
     "channel": "source",
@@ -277,13 +281,10 @@ def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
         bound = parse_age(age[2])
         names = ("until", "since") if isinstance(bound, datetime) else ("older", "newer")
         return _with(result, {names[age[1] == "<"]: bound})
+    if not is_quoted:
+        _check_comparison(token)
     if not is_quoted and (compared := COMPARISON.fullmatch(token)):
         return _add_column(result, ColumnTerm(compared[1].casefold(), compared[2], compared[3]))
-    if not is_quoted and (words := _COMPARED_TEXT.fullmatch(token)) and words[1].lower() in HEADS:
-        raise UsageError(
-            f"{words[1].lower()}{words[2]} needs a number or a duration, as in cost>1 or waits>1h;"
-            f" to search for the text: '{token}'"
-        )
     name, colon, value = token.partition(":")
     name = _FIELD_ALIASES.get(name.casefold(), name.casefold())
     if not is_quoted and value and name in HEADS:
@@ -301,6 +302,25 @@ def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
     if token.startswith("-") and len(token) > 1:
         return replace(result, without=(*result.without, token[1:]))
     return replace(result, words=(*result.words, token))
+
+
+def _check_comparison(token: str) -> None:
+    """Raise UsageError for a field with a sign that filters do not have, or without a limit."""
+    problem = ""
+    if (equated := _EQUATED.fullmatch(token)) is not None:
+        typed, sign, value = equated.groups()
+        name = typed.casefold()
+        near = _NEAR_SIGNS.get(sign)
+        if name in {*FIELDS, *_FIELD_ALIASES, *HEADS, "age"}:
+            problem = f"filters have no {sign}; "
+            problem += f"did you mean {name}{near}{value or 'VALUE'}?" if near else _NO_UNEQUAL
+    elif token in ("age<", "age>"):
+        problem = f"{token} needs a duration or a time, as in {token}1d"
+    elif (words := _COMPARED_TEXT.fullmatch(token)) and words[1].lower() in HEADS:
+        head = f"{words[1].lower()}{words[2]}"
+        problem = f"{head} needs a number or a duration, as in cost>1 or waits>1h"
+    if problem:
+        raise UsageError(with_hint(problem, f"to search for this text, quote it: '{token}'"))
 
 
 def _with(result: Filter, fields: Mapping[str, Any]) -> Filter:
@@ -380,6 +400,6 @@ def repo_completions(rows: Iterable[FilterFields]) -> list[str]:
 
 
 def _quoted(token: str) -> str:
-    """Quote a word; unlike `shlex`, also if it has a colon, which would make it a field."""
+    """Quote a word; unlike `shlex`, also if it has a sign, which would make it a field."""
     quoted = shlex.quote(token)
-    return f"'{token}'" if ":" in token and quoted == token else quoted
+    return f"'{token}'" if not {":", "="}.isdisjoint(token) and quoted == token else quoted

@@ -5,15 +5,39 @@ Does not import Textual.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from draftsman.formats.amounts import count_text
 
 NONE = "(none)"
 """Label of rows without a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """Which groups are folded, by label: none of them, or with `all` each, but for the `others`.
+
+    A group that appears later is folded with all groups.
+    """
+
+    all: bool = False
+    others: frozenset[str] = frozenset()
+
+    def __contains__(self, label: object) -> bool:
+        return (label in self.others) is not self.all
+
+    def __bool__(self) -> bool:
+        return self.all or bool(self.others)
+
+    def toggle(self, label: str) -> Folds:
+        """Fold a group, or unfold it."""
+        return Folds(self.all, self.others ^ {label})
+
+
+NO_FOLDS: Final = Folds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +80,7 @@ def total_text(total: int | None, loaded: int, *, has_more: bool) -> str:
 def grouped(
     rows: Sequence[Any],
     label_of: Callable[[Any], str],
-    folded: Collection[str],
+    folded: Container[str],
     order: Sequence[str] = (),
     *,
     rules: bool = False,

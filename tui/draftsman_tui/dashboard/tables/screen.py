@@ -28,7 +28,7 @@ from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
 from draftsman_tui.dashboard.tables import filter as filters
 from draftsman_tui.dashboard.tables.completion import Completions
-from draftsman_tui.dashboard.tables.grouping import GroupHead, grouped, total_text
+from draftsman_tui.dashboard.tables.grouping import NO_FOLDS, Folds, GroupHead, grouped, total_text
 from draftsman_tui.dashboard.tables.resource import MAX_ROWS, PAGE, Query, Resource, Rows
 from draftsman_tui.dashboard.tables.row_preview import RowPreview
 from draftsman_tui.dashboard.tables.saved_views import View, group_text
@@ -90,8 +90,7 @@ class TableState:
     name: str = ""
     group: str | None = None
     """How the rows are grouped; None: as the table is by default, "": not at all."""
-    folded: frozenset[str] = frozenset()
-    """Labels of the folded groups."""
+    folded: Folds = NO_FOLDS
 
     @property
     def plain(self) -> TableState:
@@ -362,7 +361,7 @@ class MainScreen(BaseScreen):
     def open_row(self) -> None:
         """Open the job, or the table, of the row under the cursor; fold or unfold a group."""
         if (group := self.table.head) is not None:
-            self.fold(self.state.folded ^ {group.label})
+            self.fold(self.state.folded.toggle(group.label))
             return
         self.table.choose()
         row = self.table.row
@@ -410,7 +409,7 @@ class MainScreen(BaseScreen):
 
     def group_by(self, name: str) -> None:
         """Group the rows; an empty name ungroups them."""
-        self._reorder(group=name, folded=frozenset())
+        self._reorder(group=name, folded=NO_FOLDS)
 
     def _reorder(self, **fields: Any) -> None:
         """Change the order; a table that is read in another order starts again at its top."""
@@ -426,9 +425,9 @@ class MainScreen(BaseScreen):
         """Labels of the groups in the table."""
         return frozenset(line.label for line in self.table.lines if isinstance(line, GroupHead))
 
-    def fold(self, labels: frozenset[str]) -> None:
-        """Fold the groups with these labels, and no others."""
-        self._states[self._view] = replace(self.state, folded=labels)
+    def fold(self, folded: Folds) -> None:
+        """Fold these groups, and no others."""
+        self._states[self._view] = replace(self.state, folded=folded)
         self._draw()
 
     def show_columns(self, heads: Sequence[str]) -> None:

@@ -55,14 +55,15 @@ def layout(
     content: Sequence[int] = (),
     *,
     empty: Collection[int] = (),
+    sort: str | None = None,
     two_lines: bool = False,
 ) -> ColumnLayout:
     """Lay out columns for a width in cells; with `two_lines`, some are below others.
 
     `content` has the longest text width of each column, if known, and `empty` the columns that are
     hidden because no row has a text for them. `chosen` has column heads in
-    display order; empty means those that fit. `shift` is the number of columns scrolled off to the
-    left; the first column stays.
+    display order; empty means those that fit, of those on request only `sort`. `shift` is the
+    number of columns scrolled off to the left; the first column stays.
     """
     all_columns = list(enumerate(columns))
     if two_lines:
@@ -70,7 +71,11 @@ def layout(
     heads = {column.head: (nth, column) for nth, column in all_columns}
     selected = [heads[head] for head in chosen if head in heads] or all_columns
     if not chosen and not shift:
-        useful = [(nth, column) for nth, column in all_columns if nth not in empty]
+        useful = [
+            (nth, column)
+            for nth, column in all_columns
+            if nth not in empty and (not column.on_request or column.head == sort)
+        ]
         fitting = [(nth, column) for nth, column in useful if column.from_width <= width]
         return ColumnLayout(_placed(fitting, width, content), False, len(fitting) < len(useful))
     scrolled = selected[1 + min(shift, max_shift(columns, width, chosen)) :]

@@ -428,6 +428,7 @@ class ResourceTable(CursorList):
                 shift=self._shift,
                 content=self._content(top),
                 empty=self._empty,
+                sort=self._shape.sort,
                 two_lines=self.has_two_lines,
             )
         return self._layout

@@ -11,7 +11,7 @@ from draftsman.formats.times import in_zone
 from draftsman.ids import account_name, job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
-from draftsman.jobs.details.wait_reason import WaitReason
+from draftsman.jobs.details.wait_reason import WaitReason, failure_text
 from draftsman.jobs.job import AGENT_TYPE, FAILURES, TERMINAL, Job, Status
 from draftsman.jobs.requests.invocation import RESERVED_KEYS
 from draftsman.jobs.requests.uncommitted_changes import FIELD as CHANGES
@@ -22,6 +22,9 @@ from draftsman.value_format import network_text, sum_usage, usage_lines
 
 FAILING: Final = FAILURES | {Status.RETRYING}
 """Statuses caused by the last error; in any other status the error is from an earlier attempt."""
+
+STATE_LABELS: Final = {Status.RUNNING: "now"}
+"""Labels of the reason of a status; that of a job in any other status waits."""
 
 
 def facts(details: JobDetails, reader: Reader) -> Iterator[Fact]:
@@ -72,30 +75,35 @@ def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     if job.status is Status.EXPIRED:
         yield _fact("expired", _explained(why, reader), Meaning.FAILURE)
     elif not details.is_over:
-        yield _fact("waiting", _explained(why, reader))
+        yield _fact(STATE_LABELS.get(job.status, "waiting"), _explained(why, reader))
     if job.cancel_requested_by:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
         yield _fact("cancel", f"by {account_name(job.cancel_requested_by)}{reason}")
-    error = f"{job.last_error} ({job.error_class or 'unclassified'})"
     if job.error_class == ErrorClass.DENIED:
         yield _fact("decision", job.last_error, Meaning.DENIED)
     elif job.last_error and job.status in FAILING:
-        yield _fact("error", error, Meaning.FAILURE)
+        yield _fact("error", failure_text(job), Meaning.FAILURE)
     elif job.last_error:
-        yield _fact("earlier", f"previous attempt: {error}", Meaning.NEUTRAL)
+        yield _fact("earlier", f"previous attempt: {job.last_error}", Meaning.NEUTRAL)
     if why.dismissal is not None:
         yield _fact("dismissed", why.dismissal)
     if why.retried_as is not None:
         yield _fact("retried", f"as {job_name(why.retried_as)}")
-    if why.reason == "no_program":
+    is_open = job.status in FAILURES and why.retried_as is None and why.dismissal is None
+    if why.reason == "no_program" or (is_open and reader.types_commands):
         yield _fact("next", why.next_step)
     if job.finished_at:
         yield Fact("finished", (reader.ago(job.finished_at),))
 
 
 def _explained(why: WaitReason, reader: Reader) -> str:
-    """Return the reason of a status and the next step, without one that is typed elsewhere."""
+    """Return the reason of a status and the next step, without one that is typed elsewhere.
+
+    The reason of a retry is its error, which has a line of its own.
+    """
     is_command = any(isinstance(span, CommandHint) for span in why.next_spans)
+    if why.reason == "backoff" and (reader.types_commands or not is_command):
+        return why.next_step
     return why.text if is_command and not reader.types_commands else f"{why.text}; {why.next_step}"
 
 

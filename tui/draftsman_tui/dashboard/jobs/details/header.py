@@ -15,7 +15,12 @@ from draftsman.formats.invisible import one_line
 from draftsman.formats.truncation import truncate
 from draftsman.ids import account_name
 from draftsman.jobs.details.sections.runs import result_parts
-from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, expiry_text
+from draftsman.jobs.details.wait_reason import (
+    WaitReason,
+    expiring_question,
+    expiry_text,
+    failure_text,
+)
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning
@@ -140,7 +145,7 @@ def _what_next(snapshot: JobSnapshot, show: Callable[[CommandHint], str]) -> Row
         and (question := expiring_question(snapshot.details.questions)) is not None
     ):
         return (Cell("expired  ", "bad"), Cell(one_line(expiry_text(question))))
-    return (Cell("error  ", "bad"), Cell(one_line(job.last_error or "no message")))
+    return (Cell("error  ", "bad"), Cell(one_line(failure_text(job))))
 
 
 def _then(snapshot: JobSnapshot, why: WaitReason, show: Callable[[CommandHint], str]) -> str:
