@@ -465,8 +465,8 @@ async def test_a_job_has_the_words_of_a_page(inbox: Inbox, make: Factory, people
     open_question = await make.asked(QUESTION.model_copy(update={"context": context}), actor=actor)
     work = await make.reviewed(actor=actor, key="cli:generated", title="Round prices")
     comments = [ReviewComment("a.py", "why?", 1), ReviewComment("a.py", "add a test")]
-    request = {"reason": "Not yet", "comments": comments}
-    await make.review(work.number, Decision.REQUEST_CHANGES, people.dave, **request)
+    more: dict[str, Any] = {"reason": "Not yet", "comments": comments}
+    await make.review(work.number, Decision.REQUEST_CHANGES, people.dave, **more)
     anna = await inbox.visit(actor)
     asked = (await anna.get(f"/jobs/{open_question.name}")).text
     assert all(f">{line}<" in asked for line in context.splitlines())
