@@ -66,6 +66,7 @@ READING: Final = {
     "check_pause",
     "checked",
     "of_question",
+    "newest_of",
 }
 """Methods of services that read or refuse in somebody's name, and change nothing."""
 CALLS_WITHOUT_ACTION: Final = {

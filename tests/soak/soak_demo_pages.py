@@ -106,3 +106,4 @@ async def test_the_page_of_trello_shows_a_card_and_takes_a_comment(
             await sees(page, "UTC")
             assert [item.text for item in trello.comments(card)] == ["approve"]
             assert page.complaints() == []
+        await sees(page, "the demo has ended")

@@ -24,6 +24,8 @@ from draftsman_bots.web.settings import WebSettings
 # Checks of a request's address: its host, its origin, and the address of its client.
 
 
+OTHER_SESSION: Final = "You have a new session. Check the form, then send it again."
+"""The problem of a form that was filled in before."""
 UNKNOWN_CLIENT: Final = "unknown"
 
 
@@ -191,10 +193,14 @@ class Access:
 
     def check_form(self, visit: Visit, fields: dict[str, str]) -> None:
         """Raise PageProblem for a form that is not of this session."""
-        if not hmac.compare_digest(fields.get("csrf", "").encode(), visit.csrf.encode()):
+        if not self.is_form_of(visit, fields):
             raise PageProblem(
                 403, "This form is of another session.", "Open the page again, then send it."
             )
+
+    def is_form_of(self, visit: Visit, fields: dict[str, str]) -> bool:
+        """Return whether a form is of this session."""
+        return hmac.compare_digest(fields.get("csrf", "").encode(), visit.csrf.encode())
 
     async def use_link(self, request: Request, link: str) -> str | None:
         """Sign in with a link; return the token of the session, None if the link is not valid."""

@@ -33,7 +33,7 @@ from draftsman.questions.question import (
 )
 from draftsman.text import digest
 from draftsman_bots.conversation.replies import refused
-from draftsman_bots.web.access import client_address
+from draftsman_bots.web.access import OTHER_SESSION, client_address
 from draftsman_bots.web.list_pages import MAX_FILTER, examples
 from draftsman_bots.web.pages import page, read_form, seconds_left, unfolded
 from draftsman_bots.web.problems import PageProblem, error_text
@@ -130,9 +130,12 @@ async def answer(context: WebContext, request: Request) -> Response:
     """Submit an answer or a decision, then show its effect."""
     visit = await context.visit(request)
     fields = await read_form(request)
-    context.access.check_form(visit, fields)
     context.limits.count_form(visit.session.id, client_address(request, context.settings))
     question = await _question(context, request, visit)
+    if not context.access.is_form_of(visit, fields):
+        return await _question_page(
+            context, visit, question, status=403, problem=OTHER_SESSION, entered=fields
+        )
     if fields.get("shown") != shown_digest(question):
         raise PageProblem(
             409,

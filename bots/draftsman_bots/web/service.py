@@ -45,7 +45,7 @@ from draftsman_bots.web.access import (
 )
 from draftsman_bots.web.context import WebContext
 from draftsman_bots.web.oidc import OidcProvider
-from draftsman_bots.web.pages import page
+from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.problems import PageProblem, error_text
 from draftsman_bots.web.settings import WebSettings
 from draftsman_bots.web.sign_in import CALLBACK
@@ -75,6 +75,8 @@ HEADERS: Final = {
 PRIVATE: Final = "no-store"
 """`Cache-Control` of pages, which no browser or proxy may keep."""
 STATIC_AGE: Final = "public, max-age=3600"
+MAX_KEPT: Final = 1000
+"""Fields of a form that are kept while its person signs in again."""
 _log = logging.getLogger(__name__)
 Handler = Callable[[WebContext, Request], Awaitable[Response]]
 
@@ -172,7 +174,7 @@ def _endpoint(context: WebContext, handler: Handler) -> Callable[[Request], Awai
             if etag is not None and request.headers.get("if-none-match") == etag:
                 response = Response(status_code=304, headers={"etag": etag})
         except SignInRequired:
-            response = _to_sign_in(request)
+            response = await _to_sign_in(request)
         except PageProblem as problem:
             response = _problem_page(request, problem)
         except DraftsmanError as error:
@@ -185,14 +187,17 @@ def _endpoint(context: WebContext, handler: Handler) -> Callable[[Request], Awai
     return endpoint
 
 
-def _to_sign_in(request: Request) -> Response:
-    """Send a person without a session to the sign-in page; a form cannot be sent again."""
+async def _to_sign_in(request: Request) -> Response:
+    """Send a person without a session to the sign-in page; keep a form to send it again."""
     if request.method != "GET":
-        problem = PageProblem(
-            401, "Your session has ended.", "Sign in, then go back and send the form again."
-        )
-        return _problem_page(request, problem)
-    path = local_path(request.url.path)
+        try:
+            fields = await read_form(request, most=MAX_KEPT)
+        except PageProblem as problem:
+            return _problem_page(request, problem)
+        fields.pop("csrf", "")
+        return page("session_ended", None, status=401, path=request.url.path, fields=fields)
+    query = f"?{request.url.query}" if request.url.query else ""
+    path = local_path(f"{request.url.path}{query}")
     query = f"?{urlencode({'next': path})}" if path != "/" else ""
     return RedirectResponse(f"/sign-in{query}", 303)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from starlette.responses import RedirectResponse
 
@@ -33,12 +33,15 @@ async def ask(context: WebContext, request: Request) -> Response:
         return RedirectResponse(local_path(request.query_params.get("next", "/")), 303)
     oidc = context.settings.oidc
     next_path = local_path(request.query_params.get("next", "/"))
-    return page(
+    response = page(
         "sign_in",
         None,
         provider=urlsplit(oidc.issuer).netloc if oidc is not None else "",
         begin=f"/oidc/begin?{urlencode({'next': next_path})}",
     )
+    if next_path != "/":
+        _remember(context, response, NEXT_COOKIE, quote(next_path))
+    return response
 
 
 async def confirm(context: WebContext, request: Request) -> Response:
@@ -60,8 +63,11 @@ async def use_link(context: WebContext, request: Request) -> Response:
     token = await context.access.use_link(request, link) if len(link) <= MAX_LINK else None
     if token is None:
         raise _invalid_link()
-    response = RedirectResponse("/", 303)
+    next_path = request.cookies.get(_cookie(context, NEXT_COOKIE))
+    response = RedirectResponse(local_path(unquote(next_path or "/")), 303)
     context.access.set_cookie(response, token)
+    if next_path is not None:
+        _forget(context, response, NEXT_COOKIE)
     return response
 
 
@@ -89,8 +95,10 @@ def _invalid_link() -> PageProblem:
 
 CALLBACK: Final = "/oidc/callback"
 ATTEMPT_SECONDS: Final = 600
-"""Time that a person has to sign in at the provider."""
+"""Time that a person has to sign in."""
 COOKIE: Final = "draftsman-sign-in"
+NEXT_COOKIE: Final = "draftsman-next"
+"""The page that a person wanted to open, for the sign-in by a link."""
 _log = logging.getLogger(__name__)
 
 
@@ -103,14 +111,7 @@ async def begin(context: WebContext, request: Request) -> Response:
     except OidcError as error:
         raise _problem(error) from None
     response = RedirectResponse(url, 303)
-    response.set_cookie(
-        _cookie(context),
-        attempt.encode(),
-        max_age=ATTEMPT_SECONDS,
-        secure=context.settings.is_secure,
-        httponly=True,
-        samesite="lax",
-    )
+    _remember(context, response, COOKIE, attempt.encode())
     return response
 
 
@@ -118,7 +119,7 @@ async def finish(context: WebContext, request: Request) -> Response:
     """Sign the person in that the provider names, in the browser that began the attempt."""
     provider = _provider(context)
     context.limits.count_sign_in(client_address(request, context.settings))
-    attempt = SignInAttempt.decode(request.cookies.get(_cookie(context), ""))
+    attempt = SignInAttempt.decode(request.cookies.get(_cookie(context, COOKIE), ""))
     if attempt is None:
         raise PageProblem(400, "This sign-in was not begun in this browser.", "Sign in again.")
     try:
@@ -128,9 +129,7 @@ async def finish(context: WebContext, request: Request) -> Response:
     token = await context.access.open_for_provider(request, account)
     response = RedirectResponse(local_path(attempt.next), 303)
     context.access.set_cookie(response, token)
-    response.delete_cookie(
-        _cookie(context), secure=context.settings.is_secure, httponly=True, samesite="lax"
-    )
+    _forget(context, response, COOKIE)
     return response
 
 
@@ -140,8 +139,26 @@ def _provider(context: WebContext) -> OidcProvider:
     return context.provider
 
 
-def _cookie(context: WebContext) -> str:
-    return f"__Host-{COOKIE}" if context.settings.is_secure else COOKIE
+def _cookie(context: WebContext, name: str) -> str:
+    return f"__Host-{name}" if context.settings.is_secure else name
+
+
+def _remember(context: WebContext, response: Response, name: str, value: str) -> None:
+    """Store a value in the browser until its person has signed in."""
+    response.set_cookie(
+        _cookie(context, name),
+        value,
+        max_age=ATTEMPT_SECONDS,
+        secure=context.settings.is_secure,
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def _forget(context: WebContext, response: Response, name: str) -> None:
+    response.delete_cookie(
+        _cookie(context, name), secure=context.settings.is_secure, httponly=True, samesite="lax"
+    )
 
 
 def _problem(error: OidcError) -> PageProblem:

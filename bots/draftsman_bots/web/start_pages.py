@@ -24,7 +24,7 @@ from draftsman.json_schemas.form_fields import (
 from draftsman.people.policy import Verb
 from draftsman.schedules.template import Template
 from draftsman.text import first_line
-from draftsman_bots.web.access import client_address
+from draftsman_bots.web.access import OTHER_SESSION, client_address
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.problems import PageProblem, error_text
 
@@ -68,10 +68,11 @@ async def submit(context: WebContext, request: Request) -> Response:
     fields = form_fields(form.inputs)
     most = OWN_FIELDS + sum(len(field.choices) or 1 for field in fields)
     sent = await read_form(request, most=most)
-    context.access.check_form(visit, sent)
     context.limits.count_form(visit.session.id, client_address(request, context.settings))
     entered = {field.id: _entered(field, sent) for field in fields}
     key = sent.get("key", "")
+    if not context.access.is_form_of(visit, sent):
+        return _form_page(visit, form, fields, entered, status=403, problem=OTHER_SESSION)
     if len(key) not in KEY_LENGTHS:
         raise PageProblem(400, "The form is incomplete.", "Open the page again.")
     if sent.get("version") != form.version:

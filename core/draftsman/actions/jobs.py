@@ -38,8 +38,9 @@ from draftsman.jobs.fits import (
     RETRYABLE,
     UNDISMISSABLE,
 )
-from draftsman.jobs.job import WAITING, Status
+from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman.jobs.status_display import STATUSES
 from draftsman.people.policy import Verb
 from draftsman.text import first_line, humanize
 from draftsman.workflows.groups import group_ended
@@ -196,6 +197,8 @@ async def pause(call: Call, job: int, reason: str) -> ActionResult[PauseResult]:
 async def resume(call: Call, job: int) -> ActionResult[PauseResult]:
     """Continue a paused job."""
     result = await call.rt.job_control.resume(job, call.actor, event=call.event)
+    if result.status in TERMINAL:
+        return ActionResult(STATUSES[result.status].predicate, result, ("; nothing to resume",))
     detail = ("; it waits for an answer",) if result.status in WAITING else ()
     return ActionResult("resumed", result, detail)
 

@@ -14,8 +14,10 @@ from draftsman.jobs.details.throughput import Period, Throughput, ThroughputGrou
 
 
 def _per_hour(row: Throughput) -> str:
-    """Return the finished jobs in an hour, with two digits or more."""
-    return f"{row.per_hour:,.0f}" if row.per_hour >= 9.95 else f"{row.per_hour:.1f}"
+    """Return the finished jobs in an hour, with two digits or more: a rare job has not 0.0."""
+    if row.per_hour >= 9.95:
+        return f"{row.per_hour:,.0f}"
+    return f"{row.per_hour:.1f}" if row.per_hour >= 0.95 else f"{row.per_hour:.2g}"
 
 
 def _time_column(head: str, help: str, seconds: str, from_width: int = 0) -> Column[Throughput]:

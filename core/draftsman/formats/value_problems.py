@@ -25,6 +25,8 @@ PATTERN: Final = "must match the pattern {}"
 NOT_A_VALUE: Final = "must be the name of a secret of the workers ([secrets]), not its value"
 FORMAT_OF_NAMES: Final = "secret-name"
 """Format of JSON Schema whose refused values are not shown."""
+FORMATS: Final[Mapping[str, str]] = {"date": "must be a date, such as 2026-11-30"}
+"""Formats of JSON Schema that are checked, each with its problem."""
 NO_ALTERNATIVE: Final = "matches no alternative of the schema"
 _SHOWN: Final = 60
 """Characters of a value in a problem."""
@@ -112,6 +114,7 @@ _VALUES: Final[Mapping[str, Callable[[Any], str]]] = {
     "exclusiveMaximum": lambda expected: LESS_THAN.format(_number(expected)),
     "multipleOf": lambda expected: f"must be a multiple of {_number(expected)}",
     "pattern": PATTERN.format,
+    "format": lambda expected: FORMATS[expected],
 }
 """Keywords whose problem shows the value."""
 _SIZES: Final = {

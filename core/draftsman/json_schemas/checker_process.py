@@ -83,7 +83,7 @@ def _answer(line: bytes) -> list[Mismatch]:
 
 
 def _mismatches(schema: Any, value: Any, *, probe: bool) -> list[Mismatch]:
-    from jsonschema import Draft202012Validator
+    from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.exceptions import SchemaError
     from referencing import Registry
     from referencing.exceptions import Unresolvable
@@ -93,7 +93,8 @@ def _mismatches(schema: Any, value: Any, *, probe: bool) -> list[Mismatch]:
     except SchemaError as error:
         return [([], f"not a valid JSON Schema: {error.message}")]
     empty: Registry[Any] = Registry()  # external schemas are neither known nor fetched
-    validator = Draft202012Validator(schema, registry=empty)
+    formats = FormatChecker(value_problems.FORMATS)
+    validator = Draft202012Validator(schema, registry=empty, format_checker=formats)
     try:
         if probe:
             for probe_value in PROBES:

@@ -89,6 +89,11 @@ class FormField:
         return "default" in self.schema
 
     @property
+    def is_date(self) -> bool:
+        """Whether a text is a date, such as 2026-11-30."""
+        return self.schema.get("format") == "date"
+
+    @property
     def is_long(self) -> bool:
         """Whether a text has several lines."""
         longest = number_of(self.schema, "maxLength") or 0

@@ -13,7 +13,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
 
+from draftsman.errors import with_hint
 from draftsman.field_errors import describe_error
+from draftsman.formats.near_names import near_or_all
 from draftsman.settings.section import Section
 
 _SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -27,20 +29,40 @@ SECRET: Final = ("url", "secret", "token", "key")
 def explain(
     error: ValidationError, path: Path | None, model: type[BaseModel], tables: Mapping[str, Any]
 ) -> str:
-    """Return the file or variable, the key, the value and the allowed values.
+    """Return the file or variable, and each wrong key with its value and the allowed values.
 
     `path` is the file with these tables, `model` the model of the configuration.
     """
-    first = error.errors()[0]
-    location = tuple(str(part) for part in first["loc"])
+    problems: dict[tuple[object, ...], tuple[str, str]] = {}
+    for item in error.errors():
+        is_unknown = item["type"] == "extra_forbidden"
+        key = item["loc"] if is_unknown else item["loc"][:2]  # a key may have several types
+        problems.setdefault(key, _explain_error(item, path, model, tables))
+    text = ""
+    last = ""
+    for origin, problem in problems.values():
+        line = problem if origin == last else f"{origin}: {problem}"
+        text = with_hint(text, line) if text else line
+        last = origin
+    return text
+
+
+def _explain_error(
+    error: ErrorDetails, path: Path | None, model: type[BaseModel], tables: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Return the file or variable, and what is wrong in it."""
+    location = tuple(str(part) for part in error["loc"])
     key = ".".join(part for part in location if part != KEY) or "configuration"
     origin = _variable_of(location) or (str(path) if path else "configuration")
-    if first["type"] == "extra_forbidden":
-        allowed = ", ".join(_allowed(first["loc"], model, tables))
-        return f"{origin}: unknown key {key!r}; allowed here: {allowed}"
-    problem = describe_error(first).replace("an object of keys and values", "a table")
-    problem += _unit(first)
-    return f"{origin}: {key}{_shown(first)}: {problem}"
+    if error["type"] == "extra_forbidden":
+        joined = "_".join(location)
+        if joined in model.model_fields:  # [database] url for database_url
+            return origin, f"unknown key {key!r}; did you mean {joined}, above the tables?"
+        allowed = _allowed(error["loc"], model, tables)
+        return origin, f"unknown key {key!r}{near_or_all(location[-1], allowed, 'allowed here', 1)}"
+    problem = describe_error(error).replace("an object of keys and values", "a table")
+    problem += _unit(error)
+    return origin, f"{key}{_shown(error)}: {problem}"
 
 
 def _variable_of(location: tuple[str, ...]) -> str | None:

@@ -28,13 +28,14 @@ POLL: Final = 20.0
 STYLE: Final = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8881; --go: #007a5a; --stop: #c0264b; }
 * { box-sizing: border-box; }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 52rem; padding: 0 12px;
+body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 72rem; padding: 0 12px;
   overflow-wrap: anywhere; }
 header { position: sticky; top: 0; background: Canvas; border-bottom: 1px solid var(--line);
   padding: 8px 0; z-index: 1; }
 header form { display: inline; } h1 { font-size: 1.05rem; margin: 0 0 4px; }
 .steps { margin: 8px 0; padding-left: 1.4rem; } .note { border-left: 3px solid var(--go);
   padding: 4px 10px; margin: 8px 0; background: var(--soft); }
+.ended { border-left: 3px solid var(--stop); padding: 4px 10px; margin: 8px 0; }
 article { border-top: 1px solid var(--line); padding: 8px 0; }
 .thread { margin-left: 10px; border-left: 3px solid var(--line); padding-left: 12px; }
 .only { background: var(--soft); padding: 8px; } .who { font-weight: 700; }
@@ -51,15 +52,21 @@ details.confirm > summary { display: inline-block; list-style: none; }
 dialog { position: static; width: 100%; margin: 8px 0; border: 2px solid var(--go); }
 fieldset { border: 0; padding: 0; margin: 8px 0; } label { display: block; }
 blockquote { margin: 4px 0; border-left: 3px solid var(--line); padding-left: 8px; }
-@media (min-width: 50rem) { .columns { display: flex; gap: 12px; } .columns > section { flex: 1; } }
+.columns > section { min-width: 0; }
+@media (min-width: 50rem) { .columns { display: flex; gap: 12px; } .columns > section { flex: 1; }
+  .columns > section:has(article) { flex: 3; } }
 """
+ENDED: Final = "This page is no longer served: the demo has ended. A new demo has a new page."
 SCRIPT: Final = """
 const main = document.querySelector("main");
 (async () => {
   for (;;) {
     const url = "changes" + location.search + "&seen=" + main.dataset.seen;
     const answer = await fetch(url).catch(() => null);
-    if (!answer) return;
+    if (!answer) {
+      document.getElementById("ended").hidden = false;
+      return;
+    }
     if (answer.status !== 200) continue;
     const fields = [...main.querySelectorAll("textarea, input:not([type=hidden]), select")];
     const kept = fields.filter((field) => field.id && field.value !== field.dataset.first)
@@ -166,10 +173,11 @@ class Page(ABC):
             "header",
             element("h1", self._guide.title),
             element("form", "You are ", *names, method="get"),
-            element("ol", *steps, class_="steps") if steps else "",
+            element("p", ENDED, id="ended", class_="ended", role="alert", hidden=True),
         )
         body = join(
             header,
+            element("ol", *steps, class_="steps") if steps else "",
             element("main", Markup(text), data_seen=seen),
             element("script", Markup(SCRIPT), nonce=self._nonce),
         )

@@ -40,6 +40,17 @@ async def test_a_link_signs_in_once_and_its_page_does_not_use_it(
     assert (await other.get("/")).headers["location"] == "/sign-in"
 
 
+async def test_a_link_leads_to_the_page_that_was_wanted(inbox: Inbox, people: People) -> None:
+    browser = inbox.visitor()
+    asked = await browser.get("/lists/events?sort=age")
+    assert asked.headers["location"] == "/sign-in?next=%2Flists%2Fevents%3Fsort%3Dage"
+    assert (await browser.get(asked.headers["location"])).status_code == 200
+    for wanted in ("/lists/events?sort=age", "/"):
+        token, _ = await inbox.sessions.create_link(people.ben)
+        signed_in = await browser.post(f"/sign-in/{token}", {})
+        assert signed_in.headers["location"] == wanted
+
+
 async def test_of_two_uses_of_a_link_at_once_one_counts(inbox: Inbox, people: People) -> None:
     token, _ = await inbox.sessions.create_link(people.ben)
     uses = await asyncio.gather(*(inbox.visitor().post(f"/sign-in/{token}", {}) for _ in range(5)))
@@ -153,13 +164,18 @@ async def test_a_form_of_another_session_is_refused(
     form = {**await ben.hidden(path), "choice": "red"}
     other = await olga.post(path, form)
     assert other.status_code == 403
-    assert "another session" in other.text
+    assert "You have a new session. Check the form" in other.text
     for csrf in ("", "é", form["csrf"][:-1]):
         assert (await ben.post(path, {**form, "csrf": csrf})).status_code == 403
     nobody = inbox.visitor()
     signed_out = await nobody.post(path, form)
     assert signed_out.status_code == 401
     assert "Your session has ended" in signed_out.text
+    kept = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', signed_out.text))
+    assert kept == {name: value for name, value in form.items() if name != "csrf"}
+    again = await (await inbox.visit(people.ben)).post(path, kept | {"choice": "red"})
+    assert again.status_code == 403
+    assert 'value="red" aria-current="true">' in again.text
     nobody.http.cookies.set("draftsman-inbox", UNKNOWN)
     assert (await nobody.post(path, form)).status_code == 401
     assert (await rt.questions.get(work.number, 1)).resolution is None

@@ -27,6 +27,7 @@ SCHEMA: Final[dict[str, Any]] = {
         "dry_run": {"type": "boolean"},
         "days": {"type": "array", "items": {"enum": ["mon", "tue", "wed"]}},
         "extra": {"type": "object"},
+        "day": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
     },
     "required": ["week"],
     "additionalProperties": False,
@@ -35,7 +36,7 @@ WEEKLY: Final = TypeDescription(
     name="report:weekly", place="a:b", description="Write the report.", parameters=SCHEMA
 )
 PATH: Final = "/start/type/report:weekly"
-NOTE, WEEK, REGION, DRY_RUN, DAYS, EXTRA = (f"parameter:{n}" for n in range(6))
+NOTE, WEEK, REGION, DRY_RUN, DAYS, EXTRA, DAY = (f"parameter:{n}" for n in range(7))
 
 
 @pytest.fixture(autouse=True)
@@ -92,10 +93,12 @@ async def test_problems_are_beside_their_fields_and_nothing_entered_is_lost(
     anna: Visitor, rt: Runtime
 ) -> None:
     values = {WEEK: "soon", REGION: "#1", EXTRA: "{<", NOTE: "kept\nas it is", f"{DAYS}#1": "yes"}
+    values[DAY] = "tomorrow"
     wrong = await anna.answer(PATH, **values)
     assert wrong.status_code == 422
     assert problems(wrong.text) == {
         WEEK: "Must be a whole number, not 'soon'.",
+        DAY: "Must be a date, such as 2026-11-30, not 'tomorrow'.",
         EXTRA: "Must be an object of keys and values, not '{<'.",
     }
     for kept in (
@@ -198,7 +201,7 @@ async def test_a_template_of_a_type_asks_for_the_parameters_that_it_does_not_fix
     fixed = {"region": "eu", "note": "n", "days": ["mon"], "extra": {}}
     await rt.templates.add("europe", define({"type": "report:weekly", "payload": fixed}), owner)
     page = (await anna.get("/start/template/europe")).text
-    assert re.findall(r'<(?:input|select) id="(parameter:\d)"', page) == [NOTE, WEEK]
+    assert re.findall(r'<(?:input|select) id="(parameter:\d)"', page) == [NOTE, WEEK, REGION]
     assert "region" not in page
     wrong = await anna.answer("/start/template/europe", **{NOTE: "x"})
     assert problems(wrong.text) == {NOTE: "Must be a whole number, not 'x'."}

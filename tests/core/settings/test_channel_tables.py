@@ -84,7 +84,8 @@ def test_a_package_adds_a_table_and_an_account(
     ("text", "message"),
     [
         ("[mailbox]\nport = 1", "mailbox.host: "),
-        ('[mailbox]\nhost = "a"\npost = 1', "allowed here: host, port"),
+        ('[mailbox]\nhost = "a"\nxyz = 1', "allowed here: host, port"),
+        ('[mailbox]\nhost = "a"\npost = 1', "did you mean (host|port)"),
         ("[fax]", "allowed here: agents, .*mailbox"),
         ("[people.anna]\ntelex = 1", "allowed here: fax, forge, .*mail, pager"),
         (

@@ -148,15 +148,16 @@ class TestRefusals:
         ("text", "parts"),
         [
             ("slotz = 3", ["FILE: unknown key 'slotz'; allowed here: ", "database_url", "worker"]),
-            ("[worker]\nslotz = 3", ["unknown key 'worker.slotz'", "prefetch, queues, slots"]),
+            ("[worker]\nslotz = 3", ["unknown key 'worker.slotz'; did you mean slots?"]),
             (
                 "[people.anna]\nrolez = []",
-                ["'people.anna.rolez'", "login, mail, pager, quiet_hours, roles"],
+                ["'people.anna.rolez'", "did you mean roles?"],
             ),
             ("[people.anna]\nquiet_hours = '25:00-7:00'", ["anna.quiet_hours is '25:00-7:00'"]),
             ("[questions]\nquiet_hours = '07:00-07:00'", ["questions.quiet_hours is", "never end"]),
             ("[questions]\ntimezone = 'Mars/X'", ["questions.timezone is 'Mars/X'", "Europe/B"]),
             ("[questions]\nescalate_to = 'x'", ["questions.escalate_to: 'x' is not a group"]),
+            ("[worker]\nxyz = 3", ["unknown key 'worker.xyz'", "prefetch, queues, slots"]),
             ("[types.x]\nretries = 1", ["'types.x.retries'", "max_retries"]),
             ("[worker]\nslots = 0", ["FILE: worker.slots is 0: ", "must be at least 1"]),
             ("[worker]\nslots = 'many'", ["worker.slots is 'many'", "a whole number"]),

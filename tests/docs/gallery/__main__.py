@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -141,7 +142,9 @@ def write_svg(name: str, seen: DashboardPilot) -> None:
 
 
 def png_writer(folder: Path) -> Keep:
-    """Return a function that writes PNG files to a folder."""
+    """Return a function that writes PNG files to a folder; exits without the program for them."""
+    if shutil.which("rsvg-convert") is None:
+        raise SystemExit("--png needs rsvg-convert; install it, as with: apt install librsvg2-bin")
     folder.mkdir(parents=True, exist_ok=True)
 
     def keep(name: str, seen: DashboardPilot) -> None:

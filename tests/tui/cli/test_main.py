@@ -161,7 +161,10 @@ def test_an_unknown_command_is_one_line_and_2(arguments: list[str], message: str
 def test_a_broken_configuration_names_key_and_value(tmp_path: Path) -> None:
     file = tmp_path / "draftsman.toml"
     for text, message in (
-        ("[worker]\nslotz = 1", "unknown key 'worker.slotz'; allowed here: abort"),
+        ("[worker]\nslotz = 1", "unknown key 'worker.slotz'; did you mean slots?\n"),
+        ("[databse]\npool = 1", "unknown key 'databse'; did you mean database?\n"),
+        ("[database]\nurl = 'x'", "unknown key 'database.url'; did you mean database_url, above"),
+        ("[worker]\nxyz = 1", "unknown key 'worker.xyz'; allowed here: abort"),
         ("worker.slots = 'many'", "worker.slots"),
         ("[worker", "not valid TOML"),
     ):
@@ -171,6 +174,16 @@ def test_a_broken_configuration_names_key_and_value(tmp_path: Path) -> None:
         assert done.stderr.startswith(f"draftsman: {file}: ")
         assert message in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_a_broken_configuration_names_all_its_wrong_keys(tmp_path: Path) -> None:
+    file = tmp_path / "draftsman.toml"
+    file.write_text("[databse]\n[worker]\nslotz = 1\nslots = 'many'\n", encoding="utf-8")
+    error = process("--config", file, "jobs").stderr
+    assert error.startswith(f"draftsman: {file}: worker.slots is 'many': ")
+    assert error.endswith(" unknown key 'databse'; did you mean database?\n"), error
+    assert "unknown key 'worker.slotz'; did you mean slots?" in error
+    assert (error.count(str(file)), error.count("\n")) == (1, 1)
 
 
 async def test_a_database_that_is_down_or_empty_is_6(

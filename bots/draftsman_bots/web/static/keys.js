@@ -22,7 +22,7 @@ function focusFirst(selector) {
 const KEYS = {
   j: () => move(1),
   k: () => move(-1),
-  a: () => focusFirst("#decide :is(input:not([type=hidden]), textarea, select), .decision button"),
+  a: () => focusFirst("#decide :is(.choice, input:not([type=hidden]), textarea, select), .decision button"),
   "/": () => focusFirst("#where"),
   "?": () => (help.open ? help.close() : help.showModal()),
   g: () => (isGoing = true),

@@ -13,7 +13,11 @@ from draftsman_testing.trello.entities import Attachment, Card, Comment
 from draftsman_testing.trello.operations import card_extras
 from draftsman_testing.trello.server import FakeTrello
 
-MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+MARKDOWN: Final = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(
+    ["table", "strikethrough"]
+)
+STATUS: Final = ": "
+"""Part of the names of labels that the bot sets: `draftsman: queued`."""
 LATE: Final = "draftsman did not take the webhook; it reads the board at its next poll."
 
 
@@ -36,7 +40,8 @@ class BoardPage(Page):
 
     def show(self, person: str) -> Markup:
         """Return the cards of each list."""
-        return join(*(self._list(id, name) for id, name in self._lists()))
+        lists = (self._list(id, name) for id, name in self._lists())
+        return element("div", *lists, class_="columns")
 
     def _lists(self) -> Iterator[tuple[str, str]]:
         for entry in self._world.lists.values():
@@ -62,10 +67,15 @@ class BoardPage(Page):
         )
 
     def _labels(self, card: Card) -> Markup:
+        """Return the labels of a card, and buttons for those that are not of a status."""
         buttons = []
         for label in self._world.labels.values():
-            if label.board == self._board:
-                has = label.id in card.labels
+            has = label.id in card.labels
+            if label.board != self._board:
+                continue
+            if STATUS in label.name:
+                buttons += [element("small", f"{label.name} ")] if has else []
+            else:
                 buttons.append(
                     element(
                         "button",

@@ -83,3 +83,17 @@ async def test_a_card_that_is_gone_and_an_app_that_is_away_are_told() -> None:
         form = {"do": "write", "card": "gone", "text": "x"}
         response = await client.post(served.url, data=form, follow_redirects=True)
         assert "This is no longer there" in response.text
+
+
+async def test_lists_are_columns_and_a_label_of_a_status_is_no_button() -> None:
+    async with visited_board() as (served, visitor):
+        status = served.trello.label(next(iter(served.trello.world.boards)), "draftsman: queued")
+        served.trello.comment(served.card, served.anna, "one\ntwo")
+        page = await visitor.page()
+        assert len(page.select(".columns > section")) == 2
+        assert len(page.select("article p br")) == 1, "a line break is one"
+        assert "draftsman: queued" not in page.text
+        served.trello.add_label(served.card, status, served.anna)
+        page = await visitor.page()
+        assert [label.text.strip() for label in page.select("form small")] == ["draftsman: queued"]
+        assert "label: draftsman: queued" not in page.text

@@ -30,6 +30,7 @@ from draftsman_tui.cli.demo.agent import (
     unusable_database,
 )
 from draftsman_tui.cli.demo.demo import Demo
+from draftsman_tui.cli.demo.steps import STEPS, label_of
 from draftsman_tui.terminal.output import CommandOutput
 from tests.support.cases import cases
 
@@ -151,3 +152,9 @@ def test_an_unusable_database_of_the_demo_is_named_with_its_deletion(tmp_path: P
     outside = str(unusable_database(config, SchemaOutdated("it is old")))
     assert f"the demo's database in {elsewhere} is" in outside
     assert outside.endswith(f"; rm -r {elsewhere} '{folder}'")
+
+
+def test_labels_of_steps_are_words_that_end_before_the_text() -> None:
+    assert label_of("delivery_dead_lettered") == ("delivery", "red")
+    assert label_of("job_dead_lettered") == ("dead", "red")
+    assert all(len(label) < 10 for label, _ in STEPS.values())

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
@@ -10,7 +15,11 @@ from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
+from draftsman_testing.waits import until
+from draftsman_tui.cli.demo.chat import _follow
+from draftsman_tui.cli.demo.steps import Steps
 from draftsman_tui.cli.demo.unfinished import clean_up, recorded
+from draftsman_tui.terminal.output import CommandOutput
 
 BOARD = "5eedfa4e5eedfa4e5eedfa4e"
 
@@ -37,3 +46,34 @@ async def test_what_a_killed_demo_left_is_removed(
     assert statuses == [Status.QUEUED, Status.CANCELED, Status.COMPLETED]
     assert await boards_of(rt).all() == []
     assert await clean_up(rt, make.owner, tmp_path, remove) == ""
+
+
+class RunningForever:
+    """Draftsman that does not exit."""
+
+    async def outlives(self, work: Any) -> Any:
+        """Return the result of the work."""
+        return await work
+
+
+async def test_events_of_jobs_of_a_killed_demo_are_no_steps_of_the_next(
+    rt: Runtime, make: Factory, people: People, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = await make.queued()
+    cursor = await rt.read_model.end_cursor()
+    await rt.job_control.cancel(old, people.olga, "the demo ended", force=True)
+    new = await make.queued()
+    up: Any = RunningForever()
+    following = asyncio.create_task(_follow(rt, cursor, Steps(CommandOutput(color=False)), up))
+    printed: list[str] = []
+
+    async def has_printed() -> bool:
+        printed.append(capsys.readouterr().out)
+        return f"D-{new}" in "".join(printed)
+
+    await until(has_printed, "the step of the new job")
+    await rt.job_control.cancel(new, people.olga, "seen", force=True)
+    following.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await following
+    assert f"D-{old} " not in "".join(printed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from tests.tui.cli.cli_runner import Cli
@@ -20,6 +21,16 @@ async def test_a_job_is_paused_explained_and_resumed(cli: Cli, make: Factory) ->
     document = (await cli("resume", work.name, "--json")).json
     assert document == {"number": work.number, "status": "running"}
     (await cli("resume", work.name)).refused(1, f"{work.name} is not paused")
+
+
+async def test_a_job_that_ended_before_its_pause_is_not_resumed(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    await cli("pause", work.name, "--reason", "the API is down")
+    await rt.settlement.outcome(work, Done({}))
+    done = await cli("resume", work.name)
+    assert (done.code, done.out) == (0, f"{work.name} completed; nothing to resume\n")
 
 
 async def test_a_pause_needs_a_reason_and_the_role(cli: Cli, as_: As, make: Factory) -> None:

@@ -32,6 +32,9 @@ async def test_a_type_is_run_from_its_form(rt: Runtime, owner: Actor) -> None:
         await seen.see("▲ must be a whole number, not 'x'")
         await seen.press("backspace", "3", "tab", "right", "enter")
         await seen.wait_for_toast("D-1 created")
+        await seen.press("n")
+        await seen.see("to run a type of your own: esc, then :types")
+        await seen.press("escape")
     job = await rt.read_model.job(1)
     assert (job.type, job.payload, job.source) == (
         "report:weekly",

@@ -34,7 +34,7 @@ SAMPLE: Final = "inventory"
 LABEL: Final = "draftsman"
 TO_DO: Final = "To do"
 DONE: Final = "Done"
-APPROVE: Final = "As Ben, approve the change: nobody approves the work that they asked for."
+APPROVE: Final = "As Ben, approve the change: Anna has no role to approve."
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +153,22 @@ async def _recorded(folder: Path, cursor: Cursor, chat: Chat) -> AsyncIterator[N
 
 
 async def _follow(runtime: Runtime, cursor: Cursor, steps: Steps, up: RunningDraftsman) -> None:
-    """Print the steps of all jobs; cancel those that are not finished at the end."""
+    """Print the steps of the jobs of this demo; cancel those that are not finished at the end.
+
+    Events of jobs of a demo that was killed go on: their messages have no channel any more.
+    """
     unfinished = UnfinishedJobs(cursor)
+    own: set[int] = set()
     events = runtime.read_model.follow(None, after=cursor)
     reader = reader_at(policy=runtime.policy)
     try:
         while True:
             event = await up.outlives(anext(events))
             unfinished.add(event)
-            steps.show(event, reader, job_name(event.job))
+            if event.kind == "job_created":
+                own.add(event.job)
+            if event.job in own:
+                steps.show(event, reader, job_name(event.job))
     finally:
         await unfinished.cancel(runtime, await runtime.actor())
 

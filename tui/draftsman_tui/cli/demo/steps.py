@@ -40,10 +40,15 @@ STEPS: Final[dict[str, tuple[str, str]]] = {
 """Label and style of each event kind that is a step of the demo."""
 
 
+def label_of(kind: str) -> tuple[str, str]:
+    """Return label and style of an event kind; one that is no step of the story has its word."""
+    word = kind.removeprefix("job_").partition("_")[0]
+    return STEPS.get(kind, (word[:9], "red"))
+
+
 def step(event: Event, reader: Reader) -> tuple[str, str, str]:
     """Return label, sentence and style of an event."""
-    failed = (event.kind.removeprefix("job_")[:10], "red")
-    label, style = STEPS.get(event.kind, failed)
+    label, style = label_of(event.kind)
     text = one_line(plain(event_sentence(event, reader)))
     if event.payload.get("mode") == "landlock":
         text += "; weaker than bwrap: see draftsman doctor"

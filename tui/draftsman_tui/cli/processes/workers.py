@@ -144,9 +144,8 @@ async def stats(
         app.out.print(line(f"{_aligned(count)} ", status_text(Status(status))))
     if not jobs:
         app.out.print("        0  jobs")
-    expiring_soon = (
-        f", {statistics.expiring_within_an_hour} within an hour" if statistics.next_expiry else ""
-    )
+    soon = statistics.expiring_within_an_hour
+    expiring_soon = f", {soon} within an hour" if soon else ""
     next_expiry = ""
     if statistics.next_expiry:
         next_expiry = f"; the next expires {times.until(statistics.next_expiry)}"

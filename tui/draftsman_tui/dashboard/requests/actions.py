@@ -169,7 +169,8 @@ async def _form(screen: BaseScreen, title: str, typed: job_form.Typed, catalog: 
         help["agent"] = f"(repository's default, or {agent})"
     types = await screen.rt.published_types.all()
     completions = form_completions(catalog, screen.rt.settings, types)
-    dialog = NewJobDialog(title, typed, completions, JobSubmission(screen), help)
+    note = "to run a type of your own: esc, then :types, and r on its row" if types else ""
+    dialog = NewJobDialog(title, typed, completions, JobSubmission(screen), help, note)
     result = await screen.ask(dialog)
     if result is not None:
         screen.show_message(result_text(result))

@@ -37,8 +37,11 @@ class NewJobDialog(SubmitDialog[Any]):
         completions: Mapping[str, Sequence[str]],
         do: Do[Any] = return_value,
         hints: Mapping[str, str] | None = None,
+        note: str = "",
     ) -> None:
-        super().__init__(do, title, "enter: create   tab: next   ctrl+j: new line   esc: back")
+        """Create the form; `note` is a line below its keys."""
+        keys = "enter: create   tab: next   ctrl+j: new line   esc: back"
+        super().__init__(do, title, "\n".join(filter(None, (keys, note))))
         self._hints = hints or {}
         self._initial = dict(typed)
         self._completions = completions
