@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells, shared_columns
@@ -16,7 +16,7 @@ from draftsman.formats.amounts import format_money
 from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import WAITING, Status
 from draftsman.text import first_line, humanize
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from draftsman.queues.queue_models import QueuedJob
     from draftsman.runtime import Runtime
 
+SOON: Final = timedelta(hours=1)
+"""Time to the expiry of a question from which its job says so."""
 RUNNING_SIGN: Final = "▸"
 """Sign of a running job in a list that is not drawn again."""
 
@@ -54,6 +56,12 @@ def asked_text(row: JobSummary) -> str:
     return first_line(row.figures.asks, 80) if row.figures else ""
 
 
+def _expiry_text(row: JobSummary, now: datetime) -> str:
+    """Return when the question of a waiting job expires, if that is soon; "" otherwise."""
+    until = None if row.figures is None else row.figures.asks_until
+    return "" if until is None or until - now > SOON else f"expires {times.until(until, now)}"
+
+
 def cost(row: JobSummary) -> float:
     """Return the cost in dollars; 0 if it is unknown."""
     return (row.figures.cost_usd or 0.0) if row.figures else 0.0
@@ -76,6 +84,8 @@ def next_cell(row: JobSummary, now: datetime) -> Cell:
     """Return what is next for a job, or when; the error of a failed job."""
     if row.job_paused:
         return cells.text(hold_text(row), "warns")
+    if row.status in WAITING and (expiry := _expiry_text(row, now)):
+        return cells.text(": ".join(filter(None, (expiry, asked_text(row)))), "warns")
     match row.status:
         case Status.RUNNING:
             return cells.text(live_text(row, now), "busy")

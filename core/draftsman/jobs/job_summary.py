@@ -30,6 +30,8 @@ class JobFigures:
     """The plan and the newest line of an active run."""
     asks: str = ""
     """The action in words of an open approval, or the open question."""
+    asks_until: datetime | None = None
+    """When the first of its open questions expires; None: never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ class LiveThreadLoop:
                 if thread.is_running:
                     await self._show(thread, progress)
                 else:
-                    await self._end(thread)
+                    await self._end(thread, progress)
         except TimeoutError:
             _log.info("%s: the live thread is continued later", thread.name)
         except DraftsmanError as error:
@@ -145,13 +145,13 @@ class LiveThreadLoop:
             thread = await self._show_status(thread, progress, channel, root)
         await self._live.record(thread, INTERVAL)
 
-    async def _end(self, thread: LiveThread) -> None:
+    async def _end(self, thread: LiveThread, progress: LiveProgress) -> None:
         state = session_state(thread.job_status)
         if (address := _channel_and_thread(thread)) is None:
             thread = replace(thread, session="")
         else:
             channel, root = address
-            thread = await self._end_stream(thread, channel, root)
+            thread = await self._end_stream(thread, progress, channel, root)
             if thread.session and state is not SessionState.PROCESSING:
                 thread = await self._set_session(thread, state, channel, root)
             thread = await self._remove_status(thread, channel, root)
@@ -175,10 +175,10 @@ class LiveThreadLoop:
                 if thread.age(thread.added_at) >= START_AFTER:
                     return await self._start(thread, progress, channel, root)
             case StreamState.STARTING:
-                return await self._end_stream(thread, channel, root)
+                return await self._end_stream(thread, progress, channel, root)
             case StreamState.OPEN:
                 if not self._streams or thread.age(thread.started_at) >= STREAM_LIFE:
-                    return await self._end_stream(thread, channel, root)
+                    return await self._end_stream(thread, progress, channel, root)
                 return await self._append(thread, progress, channel)
             case _:
                 pass
@@ -219,10 +219,12 @@ class LiveThreadLoop:
         if result is LiveRefusal.LATER:
             return thread
         if isinstance(result, LiveRefusal):
-            return await self._end_stream(thread, channel, "")
+            return await self._end_stream(thread, progress, channel, "")
         return replace(thread, shown=tasks)
 
-    async def _end_stream(self, thread: LiveThread, channel: str, root: str) -> LiveThread:
+    async def _end_stream(
+        self, thread: LiveThread, progress: LiveProgress, channel: str, root: str
+    ) -> LiveThread:
         """End an open stream; a stream that cannot be ended yet stays as it is."""
         is_over = thread.age(thread.started_at) >= GIVE_UP
         if thread.stream is StreamState.STARTING:
@@ -231,7 +233,7 @@ class LiveThreadLoop:
         ref = MessageRef.parse(thread.stream_ref)
         if thread.stream is not StreamState.OPEN or ref is None:
             return thread
-        tasks = steps.ended(thread)
+        tasks = steps.ended(thread, progress)
         result = await self._calls.stop(channel, ref.ts, steps.changed(tasks, thread.shown))
         if result is LiveRefusal.CONTENT:
             result = await self._calls.stop(channel, ref.ts, None)

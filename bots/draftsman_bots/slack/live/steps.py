@@ -85,11 +85,12 @@ def steps_of(thread: LiveThread, progress: LiveProgress) -> Steps:
     return tasks
 
 
-def ended(thread: LiveThread) -> Steps:
-    """Return the tasks of a stream that ends, by the status of its job."""
+def ended(thread: LiveThread, progress: LiveProgress) -> Steps:
+    """Return the tasks of a stream that ends, by its last progress and the status of its job."""
+    newest = steps_of(thread, progress) if progress else thread.shown
     text, state = CONTINUED if thread.is_running else _ending(thread.job_status)
     tasks: Steps = {PLAN: [_headline(thread, text), ""]}
-    for id, (title, before) in thread.shown.items():
+    for id, (title, before) in newest.items():
         if id != PLAN:
             tasks[id] = [title, state if before == "in_progress" else before]
     return tasks

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import uuid4
 
-from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread
+from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread, StreamState
 from draftsman.channels import ChannelName
 from draftsman.database.database import Database, on_connection
 from draftsman.deliveries.service.rate_limits import RateLimits
@@ -31,11 +31,15 @@ class LiveThreads:
         self.limits = RateLimits(db)
 
     async def claim(self, limit: int, lease: float) -> list[tuple[LiveThread, LiveProgress]]:
-        """Claim due threads for `lease` seconds; return each with the progress of its run."""
+        """Claim due threads for `lease` seconds; return each with the progress of its run.
+
+        The progress of a run that ended is read for its open stream, which shows it last.
+        """
         async with self._db.connection() as conn:
             await store.add(conn, self._channel)
             threads = await store.claim(conn, limit, lease, uuid4())
-            runs = sorted({(thread.job, thread.run) for thread in threads if thread.is_running})
+            shown = [it for it in threads if it.is_running or it.stream is StreamState.OPEN]
+            runs = sorted({(thread.job, thread.run) for thread in shown})
             progress = {job: LiveProgress() for job, _ in runs}
             for job, row in await store.progress(conn, runs) if runs else ():
                 progress[job].add(row)

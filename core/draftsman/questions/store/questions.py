@@ -168,7 +168,7 @@ async def open_of(conn: Connection, jobs: Sequence[int]) -> list[OpenQuestion]:
 
 
 async def asked(conn: Connection, jobs: Sequence[int]) -> Sequence[tuple[Any, ...]]:
-    """Return job, beginning of the text and action of the open questions of these jobs."""
+    """Return job, start of the text, action and expiry of the open questions of these jobs."""
     return await rows(conn, _Q["asked"], {"jobs": list(jobs)})
 
 

@@ -115,6 +115,17 @@ async def test_a_stream_ends_at_a_question_at_the_result_and_on_cancel(
     assert (live.count(START), live.count(STOP)) == (1, 1)
 
 
+async def test_a_stream_ends_with_the_last_plan_of_its_run(live: LiveHarness) -> None:
+    work = await live.running()
+    await live.streaming(work)
+    await live.plan(work, "completed", "completed", "completed")
+    await live.rt.settlement.outcome(work, Done({}))
+    await live.deliver(work.number)
+    await live.round()
+    assert not live.stream()["open"]
+    assert {state for _, state in live.tasks().values()} == {"complete"}
+
+
 async def test_the_next_run_has_its_own_stream_after_the_answer(
     live: LiveHarness, people: People
 ) -> None:

@@ -93,6 +93,10 @@ async def test_parameters_are_options(
         ),
         ("--repo . --weak 31 text", "no such option --weak"),
         (
+            "--key k report:weekly --week 31",
+            "no such option --week; name a type before its options: draftsman submit report:weekly",
+        ),
+        (
             "fix:it --weak",
             "no such option --weak, and no worker has published the type 'fix:it'",
         ),

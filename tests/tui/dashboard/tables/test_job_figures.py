@@ -31,6 +31,17 @@ def test_figures_are_short_and_unknown_figures_are_empty() -> None:
     assert (changes_text(unknown), cost_text(unknown)) == ("", "")
 
 
+def test_a_job_says_that_its_question_expires_soon() -> None:
+    def next_of(minutes: int | None) -> str:
+        until = None if minutes is None else NOW + timedelta(minutes=minutes)
+        figures = JobFigures(1, None, None, None, asks="Go on?", asks_until=until)
+        row = replace(ROWS["jobs"][0], status=Status.WAITING_FOR_INPUT, figures=figures)
+        return next(column for column in JOBS.columns if column.head == "NEXT").cell(row, NOW).text
+
+    assert next_of(2) == "expires in 2 min: Go on?"
+    assert [next_of(minutes) for minutes in (61, None)] == ["Go on?"] * 2
+
+
 def test_only_the_table_of_the_dashboard_has_a_moving_sign() -> None:
     running = replace(ROWS["jobs"][0], status=Status.RUNNING, started_at=NOW)
 
@@ -65,5 +76,7 @@ async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -
     await rt.asking.ask(work.lease, QUESTION)
     (question,) = await rt.questions.open_of([work.number])
     assert (question.added, question.removed) == (1, 2)
-    statuses = [job.status for job in (await rt.read_model.page()).jobs]
+    jobs = await rt.read_model.with_figures((await rt.read_model.page()).jobs)
+    assert [job.figures and job.figures.asks_until for job in jobs] == [None, question.expires_at]
+    statuses = [job.status for job in jobs]
     assert statuses == [Status.QUEUED, Status.WAITING_FOR_INPUT]

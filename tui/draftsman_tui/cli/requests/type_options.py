@@ -168,11 +168,14 @@ def may_name_type(ctx: click.Context) -> bool:
 def refuse_options(ctx: click.Context, text: Sequence[str], fields: Mapping[str, Any]) -> None:
     """Raise click.NoSuchOption for an option that the command does not have.
 
-    Raises UsageError for a parameter among the fields.
+    Raises UsageError for a parameter among the fields, and for a type that is not the first word.
     """
     if fields.get("parameters"):
         raise UsageError("--param requires a described type; see: draftsman types")
     for option in _options(ctx, text):
+        if text and NAME.fullmatch(text[0]):
+            command = f"{ctx.command_path} {text[0]} {option} ..."
+            raise UsageError(f"no such option {option}; name a type before its options: {command}")
         known = [name for param in ctx.command.params for name in param.opts]
         raise click.NoSuchOption(option, possibilities=get_close_matches(option, known), ctx=ctx)
 

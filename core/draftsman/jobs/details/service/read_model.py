@@ -161,12 +161,13 @@ class ReadModel:
             for number, row in await activity.latest(conn, running) if running else ():
                 progress[number].add(row)
             open_questions = await questions.asked(conn, waiting) if waiting else []
-        for number, text, action in open_questions:
+        for number, text, action, expires_at in open_questions:
             if number in figures:
                 asks = action_text(action) if action else text
                 earlier = figures[number].asks
                 asks = f"{earlier}; {asks}" if earlier else asks
-                figures[number] = replace(figures[number], asks=asks)
+                until = min(filter(None, (figures[number].asks_until, expires_at)), default=None)
+                figures[number] = replace(figures[number], asks=asks, asks_until=until)
         for number, line in progress.items():
             if number in figures:
                 figures[number] = replace(figures[number], progress=line.text)
