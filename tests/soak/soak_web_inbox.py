@@ -166,6 +166,14 @@ class Tab:
         """Return the visible text."""
         return str(await self.page.evaluate("document.body?.innerText ?? ''"))
 
+    async def shows(self, text: str, of: str = "document.body?.innerText ?? ''") -> None:
+        """Wait until the page, or the result of a script, has a text."""
+
+        async def look() -> bool:
+            return text in str(await self.page.evaluate(of))
+
+        await until(look, text)
+
     async def resize(self, width: int, *, dark: bool = False) -> None:
         """Show the page on a screen of this width."""
         metrics = {"width": width, "height": WIDTHS[width], "deviceScaleFactor": 2}
@@ -472,22 +480,56 @@ async def test_keys_go_through_the_questions_and_none_counts_while_something_is_
 async def test_the_log_is_live(
     browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
-    work = await make.running()
+    work = await make.running(actor=people.anna)
     await rt.checkpoints.log(work.lease, 1, "first\n")
-    tab = await sign_in(browser, inbox, people, "ben")
+    tab = await sign_in(browser, inbox, people, "anna")
     await tab.go(f"/jobs/{work.name}")
     assert "first" in await tab.text()
     await rt.checkpoints.log(work.lease, 2, "<b>second</b>\n")
 
-    async def is_shown(text: str) -> None:
-        async def look() -> bool:
-            return text in await tab.text()
-
-        await until(look, text)
-
-    await is_shown("<b>second</b>")
-    await is_shown("live")
-    await rt.job_control.cancel(work.number, make.owner)
+    await tab.shows("<b>second</b>")
+    await tab.shows("live")
+    assert "Cancel job" in await tab.text()
+    await rt.job_control.cancel(work.number, people.anna)
     await rt.settlement.release_run(work, "shutdown")
-    await is_shown("the job has ended")
+    await tab.shows(f"{work.name} canceled", "document.title")
+    assert "Cancel job" not in await tab.text()
+    assert "<b>second</b>" in await tab.text()
     assert tab.page.complaints() == []
+
+
+async def test_an_open_page_shows_what_is_new(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.running(actor=people.anna)
+    tab = await sign_in(browser, inbox, people, "anna")
+    await tab.page.evaluate("document.querySelector('nav').dataset.same = 'yes'")
+    other = await make.asked(CHOICES, actor=people.anna)
+    await tab.shows(other.name)
+    await tab.shows("(1) Questions", "document.querySelector('#news[role=status]').textContent")
+    assert await tab.page.evaluate("document.querySelector('nav').dataset.same") is None
+    await tab.go(f"/jobs/{work.name}")
+    await rt.asking.ask(work.lease, CHOICES)
+    await tab.shows(f"Answer {work.name}/1")
+    await tab.shows(work.name, "document.querySelector('#news').textContent")
+    assert tab.page.complaints() == []
+
+
+async def test_a_form_that_somebody_fills_stays(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.asked(CHOICES, actor=people.anna)
+    tab = await sign_in(browser, inbox, people, "anna")
+    await tab.go(f"/questions/{work.name}/1")
+    await tab.click("#text")
+    await tab.page.press("as in March")
+    written = "document.querySelector('#text').value"
+    other = await make.asked(CHOICES, actor=people.anna)
+    await tab.shows("2", "document.querySelector('nav .count').innerText")
+    assert await tab.page.evaluate(written) == "as in March"
+    await make.answer(work.number, "up", people.ben)
+    await tab.shows("This page has changed since you opened it", "news.innerText")
+    assert await tab.page.evaluate(written) == "as in March"
+    await tab.click("#news a")
+    await tab.shows(f"{work.name}/1 answered", "document.title")
+    assert other.name in await tab.text()

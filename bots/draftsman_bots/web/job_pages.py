@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.responses import RedirectResponse, StreamingResponse
 from starlette.responses import Response as PlainResponse
@@ -156,6 +157,7 @@ LOG_ITEMS: Final = 200
 """Newest chunks of output and rows of activity that its page shows, of each."""
 PATCH_MEBIBYTES: Final = 4
 PICTURE_MEBIBYTES: Final = 10
+ARTIFACT_MEBIBYTES: Final = 100
 PICTURES: Final = (
     (rb"\x89PNG\r\n\x1a\n", "png"),
     (rb"\xff\xd8\xff", "jpeg"),
@@ -209,6 +211,7 @@ async def jobs(context: WebContext, request: Request) -> Response:
     return page(
         "jobs",
         visit,
+        live=True,
         active="jobs",
         unknown=await unknown_value(rt, filters) if is_empty else "",
         table=table(JOBS, rows, now),
@@ -246,6 +249,10 @@ async def _job_page(
         page_reader(rt, details),
         log_lines(entries, details.at),
         encode_cursor(cursor),
+        to_answer={
+            question.name: rt.figures.refusal(question, visit.actor) is None
+            for question in details.open_questions
+        },
         controls=_controls(context, visit, details),
         status=status,
         problem=problem,
@@ -279,15 +286,20 @@ def details_page(
     lines: Sequence[LogLines],
     cursor: str,
     *,
+    to_answer: Mapping[str, bool] = MappingProxyType({}),
     controls: Sequence[Action[int, ..., Any]] = (),
     status: int = 200,
     problem: str = "",
 ) -> Response:
-    """Return the page of a job with the end of its log, and the controls of its actions."""
+    """Return the page of a job with the end of its log, and the controls of its actions.
+
+    `to_answer`: whether the visitor may answer each open question, by name.
+    """
     return page(
         "job",
         visit,
         status=status,
+        live=status == 200,
         active="jobs",
         job=details.job,
         state=status_of(details),
@@ -295,6 +307,7 @@ def details_page(
         sections=[*sections(details, reader)],
         lines=lines,
         cursor=cursor,
+        to_answer=to_answer,
         controls=controls,
         problem=problem,
         has_patch=any(artifact.kind == "patch" for artifact in details.artifacts),
@@ -351,6 +364,23 @@ async def picture(context: WebContext, request: Request) -> Response:
         if re.match(start, content):
             return PlainResponse(content, media_type=f"image/{kind}")
     raise NotFound(f"{name!r} is no picture: only PNG, JPEG, GIF and WebP are shown")
+
+
+async def artifact(context: WebContext, request: Request) -> Response:
+    """Return an artifact of a run as a file, which no browser opens as a page."""
+    visit = await context.access.required(request)
+    number = await _number(request)
+    run, name = request.path_params["run"], request.path_params["name"]
+    rt = context.rt_of(visit)
+    await rt.read_model.job(number)
+    for item in await rt.checkpoints.artifacts(number):
+        if (item.run, item.name) == (run, name):
+            content = await rt.checkpoints.content(item, ARTIFACT_MEBIBYTES)
+            headers = {
+                "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+            }
+            return PlainResponse(content, headers=headers, media_type="application/octet-stream")
+    raise NotFound(f"run {run} of {job_name(number)} has no artifact {name!r}")
 
 
 async def _number(request: Request) -> int:

@@ -70,6 +70,7 @@ async def show(context: WebContext, request: Request) -> Response:
     return page(
         "list",
         visit,
+        live=True,
         active="lists",
         list_name=name,
         help=_sentence(listing.help),

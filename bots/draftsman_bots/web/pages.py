@@ -20,7 +20,7 @@ from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.truncation import truncate
 from draftsman.questions.question import MEANINGS
-from draftsman.text import humanize
+from draftsman.text import humanize, text_digest
 from draftsman_bots.process.http import BodyRejected, read_body
 from draftsman_bots.web.access import Visit
 from draftsman_bots.web.problems import PageProblem
@@ -31,12 +31,26 @@ if TYPE_CHECKING:
 
 
 def page(
-    name: str, visit: Visit | None, *, status: int = 200, active: str = "", **context: Any
+    name: str,
+    visit: Visit | None,
+    *,
+    status: int = 200,
+    active: str = "",
+    live: bool = False,
+    **context: Any,
 ) -> Response:
-    """Render a template as a response; `active` is the page of the menu."""
+    """Render a template as a response; `active` is the page of the menu.
+
+    A `live` page is what a GET of its address returns; its browser fetches it again while it is
+    seen. Its entity tag is without the key of its form, which is another one in each copy.
+    """
     template = _environment().get_template(f"{name}.html")
-    text = template.render(visit=visit, active=active, **context)
-    return HTMLResponse(text, status)
+    text = template.render(visit=visit, active=active, live=live, **context)
+    response = HTMLResponse(text, status)
+    if live:
+        key = context.get("key")
+        response.headers["etag"] = f'"{text_digest(text.replace(key, "") if key else text)}"'
+    return response
 
 
 def fragment(name: str, **context: Any) -> str:

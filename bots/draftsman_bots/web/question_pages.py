@@ -102,6 +102,7 @@ async def inbox(context: WebContext, request: Request) -> Response:
     return page(
         "inbox",
         visit,
+        live=True,
         active="questions",
         mine=mine,
         others=others,
@@ -246,6 +247,7 @@ async def _question_page(
     context_text = question.context_snippet or ""
     earlier = [other for other in details.questions if other.ordinal < question.ordinal]
     diff = shown_diff(review.patch) if review.patch else None
+    is_live = status == 200 and entered is None
     entered = dict.fromkeys(ENTRIES, "") | (entered or {})
     commented = entered["comments"].splitlines()
     missing = missing_diff(question)
@@ -253,6 +255,7 @@ async def _question_page(
         "question",
         visit,
         status=status,
+        live=is_live,
         active="questions",
         question=question,
         job=details.job,

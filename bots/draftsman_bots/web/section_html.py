@@ -16,6 +16,7 @@ from draftsman.deliveries.documents.markdown_reader import read_markdown
 from draftsman.deliveries.documents.plain import command_of
 from draftsman.entities import cells
 from draftsman.formats import times
+from draftsman.ids import job_name
 from draftsman.jobs.details.sections.events import detail_lines
 from draftsman.jobs.details.sections.questions import responders
 from draftsman.jobs.details.sections.section import (
@@ -32,6 +33,7 @@ from draftsman.jobs.status_display import Meaning
 if TYPE_CHECKING:
     from draftsman.events.event import Event
     from draftsman.jobs.details.job_details import JobDetails
+    from draftsman.jobs.runs.saved_data import Artifact
     from draftsman.runtime import Runtime
 
 TONES: Final[Mapping[Meaning, str]] = {
@@ -55,6 +57,12 @@ ROLES: Final[Mapping[str, str]] = {
 def picture_path(part: PicturePart) -> str:
     """Return the path of a file of a job as a picture; "" for a picture elsewhere."""
     return f"/jobs/{part.job}/pictures/{quote(part.file, safe='')}" if part.file else ""
+
+
+def artifact_path(artifact: Artifact) -> str:
+    """Return the path of the file of an artifact."""
+    name = quote(artifact.name, safe="")
+    return f"/jobs/{job_name(artifact.job)}/artifacts/{artifact.run}/{name}"
 
 
 SHOWN: Final = HtmlMedium("a file of the job", command_of, picture=picture_path)
@@ -90,7 +98,14 @@ def page_reader(rt: Runtime, details: JobDetails) -> Reader:
     """Return the reader of a page, whose time zone is that of shown times."""
     owner = "the owner of the database" if rt.embedded else ""
     asked = responders(details, rt.policy, owner)
-    return Reader(details.at, asked, times.clock_with_zone, rt.policy.name_of, types_commands=False)
+    return Reader(
+        details.at,
+        asked,
+        times.clock_with_zone,
+        rt.policy.name_of,
+        artifact_url=artifact_path,
+        types_commands=False,
+    )
 
 
 def _blocks(section: JobSection) -> Iterator[str]:
@@ -143,6 +158,8 @@ def _span(span: LineSpan | str) -> str:
         text = time_html(span.when, span.text)
     if span.url:
         text = link_html(span.url, span.text)
+    if span.url.startswith("/"):
+        text = f'<a href="{inert(span.url)}">{inert(span.text)}</a>'
     if span.is_name:
         text = f"<strong>{text}</strong>"
     if span.meaning is not None:

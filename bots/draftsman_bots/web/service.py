@@ -115,6 +115,7 @@ def application(context: WebContext) -> Starlette:
             route("/jobs/{job}", job_pages.show),
             route("/jobs/{job}", job_pages.act, "POST"),
             route("/jobs/{job}/changes", job_pages.changes),
+            route("/jobs/{job}/artifacts/{run:int}/{name:path}", job_pages.artifact),
             route("/jobs/{job}/pictures/{name:path}", job_pages.picture),
             route("/jobs/{job}/log", job_pages.stream),
             route("/sign-in", sign_in.ask),
@@ -169,6 +170,9 @@ def _endpoint(context: WebContext, handler: Handler) -> Callable[[Request], Awai
             if request.method == "POST":
                 check_origin(request, context.settings)
             response = await handler(context, request)
+            etag = response.headers.get("etag")
+            if etag is not None and request.headers.get("if-none-match") == etag:
+                response = Response(status_code=304, headers={"etag": etag})
         except SignInRequired:
             response = await _to_sign_in(request)
         except PageProblem as problem:

@@ -76,7 +76,7 @@ EVENTS: Final[dict[str, EventDescription]] = {
     ),
     "job_snoozed": EventDescription("its handler sleeps", "The job sleeps[ until {run_at}]"),
     "job_resumed": EventDescription(
-        "its questions are answered", "The job can go on[: {question} was {outcome}]", _ANSWER
+        "its questions are answered", "The job can go on[: {closed}]", _ANSWER
     ),
     "job_released": EventDescription(
         "the run was interrupted, and goes on from its checkpoint",

@@ -27,12 +27,16 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.jobs.runs.saved_data import LogChunk
+from draftsman.questions.question import Decision
+from draftsman.questions.review_comment import ReviewComment
 from draftsman.results import Picture, Table
 from draftsman.runtime import Runtime
 from draftsman_bots.web import job_pages as log_stream
 from draftsman_bots.web.context import MAX_STREAMS
 from draftsman_bots.web.job_pages import encode_cursor, log_lines, parse_cursor, visible
-from draftsman_testing.factories import Factory
+from draftsman_bots.web.pages import page as web_page
+from draftsman_bots.web.problems import PageProblem
+from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import until
 from tests.bots.web.web_side import Inbox, Visitor
@@ -314,6 +318,13 @@ async def test_a_picture_of_a_result_is_on_its_page(
         picture = await anna.get(f"/jobs/{work.name}/pictures/{name}")
         assert (picture.content, picture.headers["content-type"]) == (PNG, "image/png")
         assert picture.headers["x-content-type-options"] == "nosniff"
+    (number, file), *_ = re.findall(r'href="/jobs/(D-\d+)/artifacts/1/(evil.svg)"', page)
+    download = await anna.get(f"/jobs/{number}/artifacts/1/{file}")
+    assert download.content == b"<svg onload=x>"
+    assert download.headers["content-type"] == "application/octet-stream"
+    assert download.headers["content-disposition"] == "attachment; filename*=UTF-8''evil.svg"
+    assert (await anna.get(f"/jobs/{number}/artifacts/1/a%2Fb.png")).content == PNG
+    assert (await anna.get(f"/jobs/{number}/artifacts/2/{file}")).status_code == 404
     for name in ("evil.svg", "none.png"):
         assert (await anna.get(f"/jobs/{work.name}/pictures/{name}")).status_code == 404, name
 
@@ -409,3 +420,63 @@ async def test_a_failure_is_dismissed_and_the_dismissal_is_taken_back(
     assert ">Dismiss<" not in (await anna.get(path)).text
     refused = await anna.post(path, form)
     assert "nothing to dismiss" in refused.text
+
+
+async def test_a_live_page_is_sent_again_only_if_it_has_changed(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    number = await make.completed(actor=people.anna)
+    work = await make.asked(actor=people.anna)
+    anna = await inbox.visit(people.anna)
+    question = f"/questions/{work.name}/1"
+    for path in ("/", "/jobs", "/lists/queues", f"/jobs/D-{number}", question):
+        page = await anna.get(path)
+        assert "/static/live.js" in page.text, path
+        assert 'id="news" role="status"' in page.text, path
+    page = await anna.get("/lists/rules")  # without times
+    same = await anna.get("/lists/rules", **{"if-none-match": page.headers["etag"]})
+    assert (same.status_code, same.content) == (304, b"")
+    problems = [(key, PageProblem(400, f"form {key}")) for key in ("first", "second")]
+    first, second = (web_page("problem", None, live=True, key=k, problem=p) for k, p in problems)
+    assert first.headers["etag"] == second.headers["etag"]
+    etag = (await anna.get(question)).headers["etag"]
+    await make.answer(work.number, "blue", people.anna)
+    assert (await anna.get(question, **{"if-none-match": etag})).status_code == 200
+    refused = await anna.answer(f"/jobs/{work.name}", action="undismiss")
+    assert (refused.status_code, "/static/live.js" in refused.text) == (409, False)
+
+
+async def test_a_job_leads_to_its_open_questions(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    gate = await make.asked(GATE, actor=people.anna)
+    path = f'href="/questions/{gate.name}/1"'
+    for actor, label in (
+        (people.carol, f"Answer {gate.name}/1"),
+        (people.ben, f"Open {gate.name}/1"),
+    ):
+        page = (await (await inbox.visit(actor)).get(f"/jobs/{gate.name}")).text
+        assert re.search(rf'<a class="button[^>]*{path}>{label}</a>', page)
+
+
+async def test_a_job_has_the_words_of_a_page(inbox: Inbox, make: Factory, people: People) -> None:
+    context = "\n".join(f"fact {nth}" for nth in range(1, 15))
+    actor = people.anna
+    open_question = await make.asked(QUESTION.model_copy(update={"context": context}), actor=actor)
+    work = await make.reviewed(actor=actor, key="cli:generated", title="Round prices")
+    comments = [ReviewComment("a.py", "why?", 1), ReviewComment("a.py", "add a test")]
+    more: dict[str, Any] = {"reason": "Not yet", "comments": comments}
+    await make.review(work.number, Decision.REQUEST_CHANGES, people.dave, **more)
+    anna = await inbox.visit(actor)
+    asked = (await anna.get(f"/jobs/{open_question.name}")).text
+    assert all(f">{line}<" in asked for line in context.splitlines())
+    page = (await anna.get(f"/jobs/{work.name}")).text
+    assert "Run 1 </strong>" in page
+    assert "generated" not in page
+    assert f"can go on: changes to <strong>{work.name}/1</strong> were requested" in page
+    assert "requests changes: Not yet</span>" in page
+    assert "  a.py:1: why?</span></p>" in page
+    questions = page.partition('id="questions"')[2].partition("</section>")[0]
+    assert questions.count("a.py:1: why?") == 1
+    for text in (asked, page):
+        assert not re.search(r">\| |draftsman (show|events)", text)

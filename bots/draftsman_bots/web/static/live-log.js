@@ -1,5 +1,6 @@
 // Appends the live log of a job to its page; a message, and a call of a tool, keeps its place while
-// it changes. Without scripts, the page has a link to refresh.
+// it changes. The box begins at its end, and stays there unless somebody scrolls up.
+// Without scripts, the page has a link to refresh.
 "use strict";
 
 const MAX_LINES = 3000;
@@ -18,7 +19,7 @@ function nodes(spans) {
 }
 
 function append({ kind, spans, id, state }) {
-  const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+  const height = box.scrollHeight;
   const isOutput = kind === "output";
   let line = isOutput ? openOutput : document.getElementById(id);
   if (!line) {
@@ -38,7 +39,7 @@ function append({ kind, spans, id, state }) {
   while (log.childElementCount > MAX_LINES) log.firstElementChild.remove();
   const empty = document.getElementById("no-log");
   if (empty) empty.remove();
-  if (atEnd) box.scrollTop = box.scrollHeight;
+  if (box.scrollTop < -40) box.scrollTop -= box.scrollHeight - height;
 }
 
 function show(text) {
@@ -46,7 +47,6 @@ function show(text) {
   if (live.textContent !== text) live.textContent = text;
 }
 
-box.scrollTop = box.scrollHeight;
 if (log.dataset.stream && "EventSource" in window) {
   const source = new EventSource(log.dataset.stream);
   source.onopen = () => show("live");
@@ -56,6 +56,7 @@ if (log.dataset.stream && "EventSource" in window) {
   source.addEventListener("end", () => {
     source.close();
     show("the job has ended");
+    document.dispatchEvent(new Event("refresh"));
   });
   source.onerror = () => show(source.readyState === EventSource.CLOSED ? "not live" : "connecting");
 }

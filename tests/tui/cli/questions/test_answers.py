@@ -204,7 +204,7 @@ async def test_changes_are_requested_with_comments(as_: As, make: Factory, rt: R
     )
     (await as_("dave")("approve", name)).refused(4, "changes were already requested by carol")
     shown = (await carol("show", work.name)).out
-    assert "changes were requested by carol: add a test" in shown
+    assert "requests changes: add a test" in shown
     [message] = await rt.messages.of_job(work.number)
     assert message.text == "add a test\n\na.py:2: why=2?\nb.txt: name it"
 

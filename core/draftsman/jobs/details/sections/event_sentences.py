@@ -19,6 +19,7 @@ from draftsman.jobs.event_kinds import AGENT_KIND, EVENTS
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning, display_of
+from draftsman.questions.question import CHANGES_REQUESTED
 from draftsman.questions.review_comment import comments_of, request_text
 from draftsman.text import humanize, is_link
 from draftsman.value_format import network_text, usage_lines
@@ -256,6 +257,17 @@ def _decision(told: _Told) -> Line:
     return *by, f" {verb} ", _question(told) or UNKNOWN, *own
 
 
+def _closed(told: _Told) -> Line | str:
+    """Return `D-142/2 was answered`, `changes to D-142/2 were requested` or `D-142/2 expired`."""
+    question = _question(told)
+    outcome = told.words("outcome")
+    if not question or not outcome:
+        return ""
+    if outcome == CHANGES_REQUESTED:
+        return "changes to ", question, " were requested"
+    return question, f" {'' if outcome == 'expired' else 'was '}{humanize(outcome)}"
+
+
 def _answer(told: _Told) -> str:
     payload = told.payload
     if payload.get("via") == "rule":
@@ -322,6 +334,7 @@ VALUES: Final[Mapping[str, Callable[[_Told], Line | LineSpan | str]]] = {
     "by": _by("by"),
     "canceler": _by("by"),
     "cause": _reads("reason"),
+    "closed": _closed,
     "commit": _commit("commit"),
     "decision": _decision,
     "deliveries": _amount("deliveries", "message"),

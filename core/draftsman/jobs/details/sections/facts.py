@@ -13,6 +13,7 @@ from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
 from draftsman.jobs.details.wait_reason import WaitReason, failure_text
 from draftsman.jobs.job import AGENT_TYPE, FAILURES, TERMINAL, Job, Status
+from draftsman.jobs.requests.invocation import RESERVED_KEYS
 from draftsman.jobs.requests.uncommitted_changes import FIELD as CHANGES
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning
@@ -122,7 +123,7 @@ def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
         files = counted(changes.get("files", 0), "uncommitted file")
         yield _fact("with", f"{files} of the requester, on {str(changes.get('base'))[:12]}")
     yield Fact("requester", (f"{_requester(job)}, ", reader.ago(job.created_at)))
-    is_own_key = not job.idempotency_key.startswith("auto:")
+    is_own_key = not job.idempotency_key.startswith((*RESERVED_KEYS, f"{job.source}:"))
     key = f" · key {job.idempotency_key}" if is_own_key else ""
     shared = f" · concurrency key {job.concurrency_key}" if job.concurrency_key else ""
     yield _fact("queue", f"{job.queue} · priority {job.priority}{key}{shared}")

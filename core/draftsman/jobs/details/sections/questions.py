@@ -7,12 +7,14 @@ from typing import Final
 
 from draftsman.attention.attention import QuestionAttention, QuestionNotification
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.question_text import question_notes, resolution_text, visible_context
+from draftsman.deliveries.question_text import question_notes, resolution_spans, visible_context
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Entry, Line, LineSpan, Reader, faint, flat, name
 from draftsman.jobs.status_display import Meaning
 from draftsman.people.policy import Policy
+from draftsman.people.spans import spans_text
 from draftsman.questions.answer import Answer
 from draftsman.questions.question import (
     MEANINGS,
@@ -23,7 +25,7 @@ from draftsman.questions.question import (
     QuestionKind,
     QuestionStatus,
 )
-from draftsman.questions.review_comment import comments_of, request_text
+from draftsman.questions.review_comment import comments_of
 from draftsman.questions.rights import responders_text
 
 CONTEXT_LINES: Final = 12
@@ -56,7 +58,7 @@ def _open(question: OpenQuestion, details: JobDetails, reader: Reader) -> Iterat
     if asking := details.asking.get(question.ordinal):
         yield (LineSpan(asking, Meaning.WARNING),)
     yield from ((line,) for line in question.text.splitlines())
-    yield from detail_lines(question)
+    yield from _details(question, CONTEXT_LINES, reader)
     yield from choice_lines(question)
     if question.freeform_allowed:
         text = question.free_answer
@@ -69,7 +71,7 @@ def _closed(question: Question, details: JobDetails, reader: Reader) -> Iterator
     yield from ((line,) for line in question.text.splitlines())
     yield from choice_lines(question)
     yield from remark_lines(question, details, reader)
-    yield from detail_lines(question, CLOSED_CONTEXT_LINES)
+    yield from _details(question, CLOSED_CONTEXT_LINES, reader)
 
 
 def heading(question: Question, details: JobDetails, reader: Reader) -> Line:
@@ -77,13 +79,16 @@ def heading(question: Question, details: JobDetails, reader: Reader) -> Line:
     if question.status is QuestionStatus.OPEN:
         return open_heading(question, reader.responders.get(question.ordinal, "no person"), reader)
     meaning = MEANINGS[question.outcome]
+    resolution = resolution_spans(question)
+    if question.has_changes_requested:
+        resolution = resolution[:-1]  # its text and comments are those of an answer below
     answered: Line = ()
     if question.answered_at is not None:
         answered = (LineSpan(", ", meaning), reader.ago(question.answered_at, meaning))
     return (
         name(question.name),
         f"  {_kind(question)} ",
-        LineSpan(flat(resolution_text(question)), meaning),
+        LineSpan(flat(spans_text(resolution)), meaning),
         *answered,
         faint(" · asked "),
         reader.ago(question.asked_at, Meaning.NEUTRAL),
@@ -133,14 +138,31 @@ def pending(question: Question, reader: Reader) -> Line:
     return text, reader.until(question.applies_at, Meaning.WAITING)
 
 
+def _details(question: Question, most: int, reader: Reader) -> Iterator[Line]:
+    if reader.types_commands:
+        yield from detail_lines(question, most)
+        return
+    context = visible_context(question).strip("\n").splitlines()
+    is_open = question.status is QuestionStatus.OPEN
+    shown = context if is_open else context[:most]
+    yield from ((faint(text),) for text in shown)
+    if hidden := len(context) - len(shown):
+        yield (faint(f"… {counted(hidden, 'more line')}: open {question.name}"),)
+    yield from _action(question)
+
+
 def detail_lines(question: Question, most: int = CONTEXT_LINES) -> Iterator[Line]:
-    """Yield the first lines of the context, and the action to approve."""
+    """Yield the first lines of the context, and the action to approve, for a terminal."""
     context = visible_context(question).strip("\n").splitlines()
     for text in context[:most]:
         yield (faint(f"| {text}"),)
     if len(context) > most:
         command = f"draftsman show {job_name(question.job)} --json"
         yield (faint(f"| … {len(context) - most} more lines: {command}"),)
+    yield from _action(question)
+
+
+def _action(question: Question) -> Iterator[Line]:
     if action := question.approved_action:
         yield (f"if approved: {flat(action_text(action))}",)
 
@@ -178,7 +200,7 @@ def _answers(question: Question, details: JobDetails, reader: Reader) -> Iterato
         )
         yield (f"{votes} of {question.quorum} approvals",)
     for answer in answers:
-        yield _answer(question, answer, reader)
+        yield from _answer(question, answer, reader)
 
 
 _VERBS: Final[dict[str, str]] = {
@@ -188,27 +210,31 @@ _VERBS: Final[dict[str, str]] = {
 }
 
 
-def _answer(question: Question, answer: Answer, reader: Reader) -> Line:
+def _answer(question: Question, answer: Answer, reader: Reader) -> Iterator[Line]:
+    """Yield an answer, and a line for each comment on a file."""
     shown = answer.responder_display_name or answer.voter
     person = answer.voter.rpartition(":")[2]
     voter = shown if person.casefold() in shown.casefold() else f"{shown}, as {person}"
     value = answer.payload.get("decision") or question.answer_text(answer.payload)
     verb = _VERBS.get(str(value), f"answers {value}")
-    said = request_text(answer.payload.get("reason") or "", comments_of(answer.payload))
-    reason = f": {said}" if said else ""
+    reason = f": {said}" if (said := answer.payload.get("reason")) else ""
+    comments = [flat(comment) for comment in comments_of(answer.payload)]
     who = f"{flat(f'{voter} ({answer.source})')} "
     text = flat(f"{verb}{reason}")
     when: Line = (faint(", "), reader.ago(answer.created_at, Meaning.NEUTRAL))
     if answer.accepted:
-        return LineSpan("→ ", Meaning.SUCCESS), who, LineSpan(text, Meaning.SUCCESS), *when
+        yield LineSpan("→ ", Meaning.SUCCESS), who, LineSpan(text, Meaning.SUCCESS), *when
+        yield from ((LineSpan(f"  {comment}", Meaning.SUCCESS),) for comment in comments)
+        return
     rejection = flat(f"not accepted: {answer.reason or 'no reason given'}")
-    return (
+    yield (
         LineSpan("✗ ", Meaning.FAILURE),
         who,
         faint(text),
         *when,
         LineSpan(f"; {rejection}", Meaning.WARNING),
     )
+    yield from ((faint(f"  {comment}"),) for comment in comments)
 
 
 def attention_lines(attention: QuestionAttention | None, reader: Reader) -> Iterator[Line]:

@@ -40,12 +40,15 @@ def _run(run: Run, details: JobDetails, reader: Reader) -> Iterator[Line]:
     error = Meaning.FAILURE if details.job.status in FAILING else Meaning.NEUTRAL
     meaning = error if run.status is RunStatus.FAILED else MEANINGS[run.status]
     seconds = ((run.finished_at or reader.now) - run.started_at).total_seconds()
+    number, status, length, gap = f".{run.ordinal:<3}", f"{run.status:<11}", ">7", "  "
+    if not reader.types_commands:  # a page has no columns of characters
+        number, status, length, gap = f"Run {run.ordinal}", str(run.status), "", " · "
     yield (
-        name(f".{run.ordinal:<3} "),
-        LineSpan(f"{run.status:<11}", meaning),
-        f" {times.span(seconds):>7}  started ",
+        name(f"{number} "),
+        LineSpan(status, meaning),
+        f"{gap.rstrip()} {times.span(seconds):{length}}{gap}started ",
         reader.ago(run.started_at),
-        "" if run.exit_code is None else f"  exit {run.exit_code}",
+        "" if run.exit_code is None else f"{gap}exit {run.exit_code}",
     )
     end: Line = (faint(", heartbeat "), reader.ago(run.heartbeat_at, Meaning.NEUTRAL))
     if run.finished_at is not None:
@@ -94,7 +97,7 @@ def artifacts(details: JobDetails, reader: Reader) -> Iterator[Entry]:
     for artifact in details.artifacts:
         run = f"  run .{artifact.run}  "
         line: Line = (
-            name(flat(artifact.name)),
+            LineSpan(flat(artifact.name), is_name=True, url=reader.artifact_url(artifact)),
             f"  {artifact.kind}  {format_size(artifact.size)}{run}",
             reader.ago(artifact.created_at, Meaning.NEUTRAL),
         )

@@ -22,6 +22,7 @@ from draftsman.events.event import Event
 from draftsman.formats import times
 from draftsman.ids import account_name
 from draftsman.jobs.job import Status
+from draftsman.jobs.runs.saved_data import Artifact
 from draftsman.jobs.status_display import Meaning, display_of
 
 
@@ -96,6 +97,8 @@ class Reader:
     """Writes a time in the time zone of the reader, or as an age where that is unknown."""
     name_of: Callable[[str], str] = account_name
     """Names the person of an account."""
+    artifact_url: Callable[[Artifact], str] = lambda _: ""
+    """Returns the address at which a medium has an artifact; "" where it has none."""
     types_commands: bool = True
     """Whether the reader has a terminal; else what a command does is a control beside the text."""
 
