@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 
 FILE: Final = Path(__file__).with_suffix(".txt")
-BUDGET: Final = 210.0
+BUDGET: Final = 150.0
 """Seconds of CPU of the tests and their processes. With the server and the collection of the tests,
 these are four minutes on two cores."""
 ALWAYS: Final = (

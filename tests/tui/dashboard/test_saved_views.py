@@ -97,11 +97,11 @@ async def test_hidden_columns_are_reached_by_scrolling() -> None:
         assert "AGENT" not in seen.lines[3]
         assert seen.lines[3].endswith("»")
         await seen.press("right")
-        await seen.see("« JOB", "REPO", "AGENT")
-        await seen.press("right", "right", "right", "right", "right")
+        await seen.see("« JOB", "TYPE", "QUEUE", "REPO")
+        await seen.press("right", "right", "right", "right", "right", "right", "right")
         assert not seen.lines[3].endswith("»")
         assert "NEXT" in seen.lines[3]
-        await seen.press("left", "left", "left", "left", "left", "left")
+        await seen.press("left", "left", "left", "left", "left", "left", "left", "left")
         await seen.see("  JOB ", "STATUS")
 
 
