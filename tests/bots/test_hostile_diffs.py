@@ -30,6 +30,7 @@ def _web(patch: str) -> str:
         active="jobs",
         job=SimpleNamespace(name="D-7"),
         visit=None,
+        live=False,
         diff=shown_diff(patch),
         is_large=False,
     )

@@ -23,6 +23,8 @@ SLEEP: Final = "sleep:"
 NOW: Final = "now:"
 KEYS: Final = (AGENT, SLEEP, NOW)
 """Prefixes of the worker's keys; the constraint `job_steps_owner` has the same."""
+RESERVED_KEYS: Final = ("retry:", "auto:", "schedule:", "spawn:")
+"""Prefixes of the keys of requests that nobody chose."""
 PATCH: Final = "changes.patch"
 BUNDLE: Final = "checkpoint.bundle"
 TRANSCRIPT: Final = "transcript.jsonl"

@@ -20,8 +20,8 @@ from draftsman.job_types.app import descriptions_of, handlers_of, with_limits
 from draftsman.job_types.payload_version import payload_version
 from draftsman.jobs.job import WAITING, Job, Source, Status
 from draftsman.jobs.job_summary import JobSummary
-from draftsman.jobs.requests.invocation import RESERVED_KEYS
 from draftsman.jobs.requests.service.submissions import SubmittedJob
+from draftsman.jobs.reserved_names import RESERVED_KEYS
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import in_due_order
 from draftsman.people.actor import Actor

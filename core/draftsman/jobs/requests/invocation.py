@@ -22,6 +22,7 @@ from draftsman.field_errors import matching
 from draftsman.ids import MAX_JOB, job_name, job_number
 from draftsman.jobs.job import AGENT_TYPE, Condition, GroupKind, Mode, OnFailure, OnLost, Status
 from draftsman.jobs.requests.repeated_jobs import UniqueBy, UniqueStates
+from draftsman.jobs.reserved_names import RESERVED_KEYS
 from draftsman.jobs.runs.job_limits import check_overrides
 from draftsman.json_schemas.document_field import document
 from draftsman.repos.repo_url import check_secret
@@ -106,7 +107,6 @@ PARAMETERS = "parameters"
 """Key of the overrides under which a job keeps the parameters of its template."""
 PAYLOAD_VERSION = "payload_version"
 """Key of the overrides under which a job keeps the version of its payload, unless it is 1."""
-RESERVED_KEYS = ("retry:", "auto:", "schedule:", "spawn:")
 QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
 _NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,62}"
 NAMES = "allowed: letters, digits and _ . - without spaces, a letter first, at most 63"

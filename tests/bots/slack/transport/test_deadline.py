@@ -35,9 +35,7 @@ async def test_slow_database_answers_before_the_slack_deadline(
     try:
         async with holder.transaction():
             await holder.execute("LOCK TABLE draftsman.job_states IN ACCESS EXCLUSIVE MODE")
-            slack.event_delivery.patience = (
-                6.0  # more than Slack's: other tests run beside it
-            )
+            slack.event_delivery.patience = 6.0  # more than Slack's: other tests run beside it
             event, command, view = await asyncio.gather(
                 slack.say(ANNA, either.general, "fix it"),
                 slack.command(ANNA, either.general, "fix that"),

@@ -127,7 +127,7 @@ async def test_a_low_screen_gives_its_rows_to_the_diff(
     ) as seen:
         await seen.rows("D-1/1")
         await seen.press("A")
-        await seen.see("1 of 1 · D-1/1", "+ one more line", "esc: end review")
+        await seen.see("1 of 1 for you · D-1/1", "+ one more line", "esc: end review")
         shown = [line for line in seen.lines if "one more line" in line]
         assert len(shown) >= 11
         assert "Reason" not in seen.text

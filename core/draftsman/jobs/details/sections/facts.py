@@ -13,8 +13,8 @@ from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
 from draftsman.jobs.details.wait_reason import WaitReason, failure_text
 from draftsman.jobs.job import AGENT_TYPE, FAILURES, TERMINAL, Job, Status
-from draftsman.jobs.requests.invocation import RESERVED_KEYS
 from draftsman.jobs.requests.uncommitted_changes import FIELD as CHANGES
+from draftsman.jobs.reserved_names import RESERVED_KEYS
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning
 from draftsman.text import is_link
