@@ -24,7 +24,7 @@ OTHERS: Final = {
     "tell": ("use v2",),
 }
 """What a command requires besides its parameters."""
-VALUES: Final = {params.EXTENSION: "1h"}
+VALUES: Final[dict[object, str]] = {params.EXTENSION: "1h"}
 """Values of required parameters; others take `1`."""
 EXCEPT: Final = {("jobs", "before"): "a place in a list, where no job has to be"}
 """Parameters that need not name a job, with the reason."""
