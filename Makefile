@@ -36,7 +36,7 @@ demo: $(STAMP) ## a real job, from the request to the answer to the end
 test: $(STAMP) ## the tests, on a real PostgreSQL (4 min)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-costly: $(STAMP) ## the tests that make test leaves out because each needs much CPU (6 min)
+costly: $(STAMP) ## the tests that make test leaves out because each needs much CPU (10 min)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "costly and not slow" $(ARGS)
 
 check: $(STAMP) ## style, format, types and import contracts
