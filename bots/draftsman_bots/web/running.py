@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from draftsman.database.session_settings import database_key
 from draftsman.processes import host
@@ -58,8 +58,9 @@ def _path(settings: Settings) -> Path:
     return settings.data_dir / f"web-inbox-{key}.json"
 
 
-def _read(path: Path) -> dict[str, str | int | float] | None:
+def _read(path: Path) -> dict[str, Any] | None:
     try:
-        return json.loads(path.read_text())
+        record: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
+    return record
