@@ -307,3 +307,11 @@ async def test_jobs_that_wait_for_people_are_in_the_order_of_their_deadlines(
     assert [job.number for job in rows.items] == [waiting[1], gate, waiting[9]]
     rows = await dashboard_page(rt, {}, rows.next, 3)
     assert rows.items[0].number == waiting[None]
+
+
+async def test_an_expired_job_is_no_open_failure(make: Factory, rt: Runtime) -> None:
+    expired = await make.job_in(Status.EXPIRED)
+    failed = await make.failed()
+    assert [job.number for job in await rt.read_model.jobs(failures=True)] == [failed]
+    assert sum((await rt.read_model.open_failures()).values()) == 1
+    assert not (await rt.read_model.details(expired)).failure_open
