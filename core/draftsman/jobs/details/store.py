@@ -253,6 +253,8 @@ class JobParts:
     has_deliveries: bool
     has_archives: bool
     has_pull_request: bool
+    parameters: Sequence[str]
+    """The parameters of its type, as its code declares them; none of a type without code."""
 
 
 async def details(conn: Connection, job: int, lease: float) -> DetailsRecord | None:

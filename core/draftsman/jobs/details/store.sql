@@ -615,7 +615,13 @@ SELECT
        EXISTS (SELECT FROM draftsman.deliveries d WHERE d.job = j.number) AS has_deliveries,
        EXISTS (SELECT FROM draftsman.archived_jobs a WHERE a.job = j.number) AS has_archives,
        EXISTS (SELECT FROM draftsman.pull_requests p WHERE p.root = j.number)
-           OR EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = j.number) AS has_pull_request
+           OR EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = j.number) AS has_pull_request,
+       ARRAY(SELECT k.name
+               FROM (SELECT t.parameters -> 'properties' AS properties
+                       FROM draftsman.job_types t WHERE t.name = j.type
+                      ORDER BY t.served_at DESC LIMIT 1) t,
+                    json_object_keys(t.properties) WITH ORDINALITY AS k (name, place)
+              ORDER BY k.place) AS parameters
 -- include: of_facts
 
 -- Jobs by status from `lowest` to below `before`, at most `most` of each; the request of a job is read
