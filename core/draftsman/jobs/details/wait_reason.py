@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -250,7 +250,7 @@ def failure_text(job: Job | JobFacts) -> str:
     return error
 
 
-_FINAL: Final = {
+_FINAL: Final[Mapping[str, str]] = {
     ErrorClass.PERMANENT: "another run would fail in the same way",
     ErrorClass.INVALID_OUTPUT: "its output is invalid",
 }

@@ -249,6 +249,6 @@ def test_an_empty_patch_is_no_file() -> None:
     job = replace(job_snapshot().job, result={})
     snapshot = job_snapshot(job=job, artifacts=[empty])
     (item, *_) = JOB_TABS["artifacts"].items(snapshot, 80, NOW)
-    assert text(item.rows[item.title_rows]).startswith("  no changes so far  run .1")
+    assert text(item.rows[item.title_rows]).startswith("  changes.patch  no changes so far  run .1")
     assert JOB_TABS["diff"].count(snapshot) == 0
     assert JOB_TABS["artifacts"].count(snapshot) == 0
