@@ -97,6 +97,7 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
         Column(
             "SEEN95",
             8,
+            title="SEEN 95%",
             help="95th percentile of SEEN.",
             cell=lambda row, _: Cell(time_text(row.figures.seen_p95)),
             right=True,
@@ -115,7 +116,8 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
         ),
         Column(
             "ANSWERED95",
-            10,
+            12,
+            title="ANSWERED 95%",
             help="95th percentile of ANSWERED.",
             cell=lambda row, _: Cell(time_text(row.figures.answer_p95)),
             right=True,
@@ -131,7 +133,8 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
         ),
         Column(
             "RATIO",
-            6,
+            10,
+            title="PER ANSWER",
             help="Pings for each answer.",
             cell=lambda row, _: Cell(ratio_text(row.figures.pings_per_answer), "dim"),
             right=True,
@@ -141,7 +144,8 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
         ),
         Column(
             "QUIET",
-            6,
+            9,
+            title="OFF HOURS",
             help="Pings in quiet hours.",
             cell=lambda row, _: Cell(
                 f"{row.figures.quiet_pings:,}", "bad" if row.figures.quiet_pings else "dim"

@@ -74,7 +74,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
             "repo git.example.org/acme/shop",
             "$48.10",
         ),
-        "figures": ("ANSWERED", "RATIO", "kind", "approvals"),
+        "figures": ("ANSWERED", "ANSWERED 95%", "PER ANSWER", "kind", "approvals"),
         "rules": ("proposed", "acme/shop", "pytest tests/**", "for 30d"),
         "stats": ("last hour", "last week", "all", "queue", "noop"),
     }

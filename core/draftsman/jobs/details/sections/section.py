@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from draftsman.deliveries.documents.document import Document
+from draftsman.errors import CommandHint
 from draftsman.events.event import Event
 from draftsman.formats import times
 from draftsman.ids import account_name
@@ -101,6 +102,9 @@ class Reader:
     """Returns the address at which a medium has an artifact; "" where it has none."""
     types_commands: bool = True
     """Whether the reader has a terminal; else what a command does is a control beside the text."""
+
+    hint: Callable[[CommandHint], str] = str
+    """Words a command that helps."""
 
     def ago(self, when: datetime, meaning: Meaning | None = None) -> LineSpan:
         """Return the time since a moment."""
