@@ -100,9 +100,9 @@ THROUGHPUT: Final[Entity[Throughput]] = Entity(
             largest_first=True,
         ),
         _time_column("WAITED", "Median time in the queue before the last run.", "wait_p50"),
-        _time_column("WAITED95", "95th percentile of WAITED.", "wait_p95", 92, "WAITED 95%"),
+        _time_column("WAITED95", "95th percentile of WAITED.", "wait_p95", 104, "WAITED 95%"),
         _time_column("RAN", "Median time of all runs of a job.", "run_p50"),
-        _time_column("RAN95", "95th percentile of RAN.", "run_p95", 92, "RAN 95%"),
+        _time_column("RAN95", "95th percentile of RAN.", "run_p95", 104, "RAN 95%"),
         Column(
             "TREND",
             24,

@@ -212,7 +212,8 @@ async def test_the_tab_of_the_runs_lists_steps_and_checkpoints(make: Factory, rt
     assert "running" in run
     assert steps.startswith("Steps  pending page 21  run .1  now  ← now  done    page 20")
     assert steps.endswith(f"earlier steps: draftsman show {work.name} --json | jq .steps")
-    assert checkpoints == "Checkpoints  run .1  now  12 B of data"
+    mark = "  ← the next run continues from here"
+    assert checkpoints == f"Checkpoints  run .1  now  12 B of data{mark}"
     await rt.settlement.outcome(work, Done())
     assert len((await seen(rt, job_loader)).details.checkpoints) == 1
 
