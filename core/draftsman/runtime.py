@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from draftsman.queues.service.queues import Queues
     from draftsman.queues.service.reservations import Reservations
     from draftsman.queues.service.sweeps import LimitSweep, PostponedWork, TypeSweep
-    from draftsman.repos.service import Repos
+    from draftsman.repos.service import CurrentCatalog, Repos
     from draftsman.schedules.service.declared_schedules import DeclaredSchedules
     from draftsman.schedules.service.firing import Firing
     from draftsman.schedules.service.job_forms import JobForms
@@ -122,7 +122,8 @@ class Runtime:
         seen = replace(
             self, db=self.db.seen_by(partial(visibility.visible_repos, viewer)), viewer=viewer
         )
-        vars(seen)["schemas"] = self.schemas  # its child processes are those of this process
+        for name in ("catalog", "schemas"):  # of this process, for all viewers
+            vars(seen)[name] = getattr(self, name)
         return seen
 
     @cached_property
@@ -149,11 +150,18 @@ class Runtime:
     # Requests and jobs.
 
     @cached_property
+    def catalog(self) -> CurrentCatalog:
+        """All repositories, as this process last read them."""
+        from draftsman.repos.service import CurrentCatalog
+
+        return CurrentCatalog(self.db)
+
+    @cached_property
     def repos(self) -> Repos:
         """Repositories, their labels and profiles."""
         from draftsman.repos.service import Repos
 
-        return Repos(self.db, self.policy)
+        return Repos(self.db, self.policy, self.catalog, self.viewer)
 
     @cached_property
     def request_checks(self) -> RequestChecks:
