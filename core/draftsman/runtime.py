@@ -116,15 +116,13 @@ class Runtime:
     policy: Policy
     viewer: Actor | None = None
     """Who reads with these services; None: draftsman itself, such as a worker."""
+    shared: Runtime | None = None
+    """The services of draftsman itself, of which all viewers of the process share a few."""
 
     def seen_by(self, viewer: Actor) -> Runtime:
         """Return services that show the viewer what they may see, and nothing else."""
-        seen = replace(
-            self, db=self.db.seen_by(partial(visibility.visible_repos, viewer)), viewer=viewer
-        )
-        for name in ("catalog", "schemas"):  # of this process, for all viewers
-            vars(seen)[name] = getattr(self, name)
-        return seen
+        db = self.db.seen_by(partial(visibility.visible_repos, viewer))
+        return replace(self, db=db, viewer=viewer, shared=self.shared or self)
 
     @cached_property
     def limits(self) -> JobLimits:
@@ -143,6 +141,8 @@ class Runtime:
     @cached_property
     def schemas(self) -> SchemaChecker:
         """Checks of JSON Schema in a child process."""
+        if self.shared is not None:
+            return self.shared.schemas
         from draftsman.json_schemas.checker import SchemaChecker
 
         return SchemaChecker()
@@ -152,6 +152,8 @@ class Runtime:
     @cached_property
     def catalog(self) -> CurrentCatalog:
         """All repositories, as this process last read them."""
+        if self.shared is not None:
+            return self.shared.catalog
         from draftsman.repos.service import CurrentCatalog
 
         return CurrentCatalog(self.db)
