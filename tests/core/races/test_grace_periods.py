@@ -245,6 +245,7 @@ async def test_a_call_that_ends_after_the_period_counts_and_reserves_until_then(
 async def test_a_call_that_never_ends_reserves_until_its_agent_has_exited(
     make: Factory, rt: Runtime, conn: Connection, clock: Clock
 ) -> None:
+    await clock.past_the_hour()  # the budget is that of a day
     await set_budgets(conn, all={"cost_usd": 10})
     await kept(rt, make, conn, in_flight=new_id())
     await clock.forward(89)

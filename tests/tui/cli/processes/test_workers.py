@@ -29,7 +29,8 @@ async def test_workers_are_listed_with_their_health(
     lost = await make.worker_row(host="lost")
     for worker, seconds in ((silent, 100), (lost, 400)):
         await conn.execute(
-            "UPDATE draftsman.workers SET heartbeat_at = now() - make_interval(secs => %s)"
+            "UPDATE draftsman.workers"
+            " SET heartbeat_at = draftsman.now() - make_interval(secs => %s)"
             " WHERE id = %s",
             (seconds, worker),
         )
