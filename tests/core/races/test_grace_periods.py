@@ -28,6 +28,12 @@ LOCK = "1146242644, (SELECT lock_id FROM draftsman.workers)"
 """The session lock of the only worker."""
 
 
+@pytest.fixture(autouse=True)
+async def _within_a_day(clock: Clock) -> None:
+    """Begin after an hour: the budgets are those of a day."""
+    await clock.past_the_hour()
+
+
 async def kept(
     rt: Runtime,
     make: Factory,
@@ -245,7 +251,6 @@ async def test_a_call_that_ends_after_the_period_counts_and_reserves_until_then(
 async def test_a_call_that_never_ends_reserves_until_its_agent_has_exited(
     make: Factory, rt: Runtime, conn: Connection, clock: Clock
 ) -> None:
-    await clock.past_the_hour()  # the budget is that of a day
     await set_budgets(conn, all={"cost_usd": 10})
     await kept(rt, make, conn, in_flight=new_id())
     await clock.forward(89)
