@@ -48,7 +48,7 @@ async def overview(context: WebContext, request: Request) -> Response:
     visit = await context.visit(request)
     known = listings()
     grouped = {name for names in GROUPS.values() for name in names}
-    groups = GROUPS | {"More": [name for name in known if name not in grouped]}
+    groups = {**GROUPS, "More": [name for name in known if name not in grouped]}
     shown = {
         title: [
             (name, OWN_PAGES.get(name, f"/lists/{name}"), _sentence(known[name][0].help))
