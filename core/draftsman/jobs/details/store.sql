@@ -506,6 +506,9 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
 -- visible job: b.number
        ) AS ahead,
        x.workers, x.capable_workers, x.slots,
+       CASE WHEN x.capable_workers = 0 AND j.finished_at IS NULL THEN (
+           SELECT t.app FROM draftsman.job_types t WHERE t.name = j.type
+            ORDER BY t.served_at DESC LIMIT 1) END AS type_app,
        b.host, extract(epoch FROM draftsman.now() - b.heartbeat_at)::float8 AS heartbeat_age,
        coalesce(b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s), false) AS lost,
        CASE WHEN j.status IN ('scheduled', 'retrying') THEN extract(

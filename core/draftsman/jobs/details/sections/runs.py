@@ -23,10 +23,10 @@ from draftsman.jobs.details.sections.section import (
     flat,
     name,
 )
-from draftsman.jobs.job import Job
+from draftsman.jobs.job import Job, Status
 from draftsman.jobs.retries import error_class_text
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
-from draftsman.jobs.runs.saved_data import Artifact
+from draftsman.jobs.runs.saved_data import Artifact, StepSummary
 from draftsman.jobs.status_display import Meaning
 from draftsman.value_format import fields, usage_lines
 
@@ -74,22 +74,39 @@ def steps(details: JobDetails, reader: Reader) -> Iterator[Entry]:
             reader.ago(step.finished_at or step.created_at),
             "" if step.size is None else f"  {format_size(step.size)}",
         )
-        yield Entry("", (line,))
+        yield Entry("", ((*line, *_position(step, details)),))
     if len(details.steps) > MAX_STEPS:
         command = f": draftsman show {details.job.name} --json | jq .steps"
         where = command if reader.types_commands else " are in the events"
         yield Entry("", ((faint(f"earlier steps{where}"),),))
 
 
+def _position(step: StepSummary, details: JobDetails) -> Line:
+    """Return a mark of where the job is: in its unfinished steps, else after the newest step."""
+    is_pending = step.finished_at is None
+    is_after = step is details.steps[0] and all(other.finished_at for other in details.steps)
+    if details.is_over or not (is_pending or is_after):
+        return ()
+    if details.job.status is Status.RUNNING:
+        return (_mark("now" if is_pending else "now after it"),)
+    return (_mark(f"the next run continues {'here' if is_pending else 'after it'}"),)
+
+
+def _mark(text: str) -> LineSpan:
+    return LineSpan(f"  ← {text}", Meaning.ACTIVE)
+
+
 def checkpoints(details: JobDetails, reader: Reader) -> Iterator[Entry]:
     """Yield the run and the sizes of each checkpoint."""
     for checkpoint in details.checkpoints:
         work = checkpoint.work_size
+        is_next = checkpoint is details.checkpoints[0] and not details.is_over
         line: Line = (
             f"{reader.run(checkpoint.run)}  ",
             reader.ago(checkpoint.created_at),
             f"  {format_size(checkpoint.size)} of data",
             "" if work is None else f", {format_size(work)} of work",
+            _mark("the next run continues from here") if is_next else "",
         )
         yield Entry("", (line,))
 
