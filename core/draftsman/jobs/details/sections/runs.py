@@ -77,7 +77,7 @@ def steps(details: JobDetails, reader: Reader) -> Iterator[Entry]:
         yield Entry("", ((*line, *_position(step, details)),))
     if len(details.steps) > MAX_STEPS:
         command = f": draftsman show {details.job.name} --json | jq .steps"
-        where = command if reader.types_commands else " are in the events"
+        where = command if reader.types_commands else " are not shown here"
         yield Entry("", ((faint(f"earlier steps{where}"),),))
 
 
