@@ -118,6 +118,7 @@ CREATE TABLE draftsman.question_times (
     escalated_at  timestamptz,
     patch_sha256  text CONSTRAINT question_times_patch CHECK (patch_sha256 ~ '^[0-9a-f]{64}$'),
     critical      boolean NOT NULL DEFAULT false,
+    removed_expiry timestamptz,
     PRIMARY KEY (job, question),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
     CONSTRAINT question_times_reminders CHECK (reminders BETWEEN 0 AND 3
@@ -136,6 +137,8 @@ COMMENT ON COLUMN draftsman.question_times.reminders IS 'reminders so far, at mo
 COMMENT ON COLUMN draftsman.question_times.escalate_to IS
     'group or person that is asked after `escalate`';
 COMMENT ON COLUMN draftsman.question_times.escalated_at IS 'when it escalated';
+COMMENT ON COLUMN draftsman.question_times.removed_expiry IS
+    'when it would have expired, if a person removed the expiry; an extension counts from then';
 COMMENT ON COLUMN draftsman.question_times.patch_sha256 IS
     'SHA-256 of its patch: the tree of the latest checkpoint; NULL: no patch';
 COMMENT ON COLUMN draftsman.question_times.critical IS

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from draftsman.settings import Settings, settings_model
 from draftsman.testing.databases import TEST_URL
 from draftsman_testing.people import GROUPS, PEOPLE
 from tests.costly import mark_costly
-from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
+from tests.support import fork_server, guard_forks, repeated_costs, shifted_clock, worker_forks
 from tests.support.clock import Clock
 from tests.support.database_pool import Databases
 from tests.support.entry_points import check_entry_points
@@ -47,6 +48,12 @@ hypothesis.settings.register_profile(repeated_costs.QUICK, QUICK)
 # more and other examples: tests/soak/soak_properties.py
 hypothesis.settings.register_profile("soak", QUICK, derandomize=False, max_examples=500)
 hypothesis.settings.load_profile(repeated_costs.QUICK)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option for the time at which each test begins."""
+    help_text = "begin each test at this time, such as 2026-10-25T00:59:40+00:00"
+    parser.addoption("--clock", type=datetime.fromisoformat, metavar="TIME", help=help_text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -78,6 +85,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
         os.environ[f"XDG_{kind}_HOME"] = str(user)
     repeated_costs.collect_less_garbage()
+    if config.option.clock is not None:
+        shifted_clock.install()
     if url is None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         worker_forks.in_child(config, config.stash[SERVER].prepare)
     fork_server.install(worker_forks.start_importer(config))
@@ -121,6 +130,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if item not in {*deselected}]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin the test at the time of `--clock`."""
+    if (moment := item.config.option.clock) is not None:
+        own = item.get_closest_marker("machine_clock")
+        shifted_clock.begin(None if own else moment)
 
 
 def pytest_collection_finish() -> None:

@@ -152,12 +152,17 @@ LANGUAGE sql STABLE AS $$
      WHERE p.at > draftsman.now()
 $$;
 
+-- Extends the expiry of an open question; without seconds, removes it. An expiry that was removed is
+-- extended from where it was, by operators only: a requester could shorten what another person
+-- allowed. A question that was asked without an expiry gets none.
 CREATE OR REPLACE FUNCTION draftsman.extend_question(
     job bigint, ordinal int, seconds float8, actor text
 ) RETURNS TABLE (expires_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    until timestamptz;
+    until   timestamptz;
+    former  timestamptz;
+    removed timestamptz;
 BEGIN
     PERFORM draftsman.require_control(job, actor, 'operator');
     IF draftsman.session_kind() = 'worker' THEN
@@ -167,9 +172,19 @@ BEGIN
         PERFORM draftsman.deny_access('questions.extension_time');
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
+    SELECT q.expires_at, t.removed_expiry INTO former, removed
+      FROM draftsman.job_questions q
+      JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal
+     WHERE q.job = extend_question.job AND q.ordinal = extend_question.ordinal;
+    IF former IS NULL AND removed IS NOT NULL AND seconds IS NOT NULL
+       AND draftsman.session_kind() <> 'owner'
+       AND NOT draftsman.has_role(draftsman.person_of_actor(actor), 'operator') THEN
+        PERFORM draftsman.deny_access('questions.restore_expiry', jsonb_build_object(
+                    'actor', actor));
+    END IF;
     UPDATE draftsman.job_questions q
-       SET expires_at = CASE WHEN seconds IS NULL OR q.expires_at IS NULL THEN NULL
-           ELSE greatest(q.expires_at, draftsman.now()) + make_interval(secs => seconds) END
+       SET expires_at = CASE WHEN seconds IS NOT NULL AND coalesce(former, removed) IS NOT NULL THEN
+           greatest(coalesce(former, removed), draftsman.now()) + make_interval(secs => seconds) END
      WHERE q.job = extend_question.job AND q.ordinal = extend_question.ordinal AND q.status = 'open'
        AND (coalesce(q.expires_at > draftsman.now(), true)
             OR (q.on_expire = 'escalate' AND NOT EXISTS (
@@ -177,6 +192,9 @@ BEGIN
                  WHERE t.job = q.job AND t.question = q.ordinal AND t.escalated_at IS NOT NULL)))
     RETURNING q.expires_at INTO until;
     IF FOUND THEN
+        UPDATE draftsman.question_times t
+           SET removed_expiry = CASE WHEN until IS NULL THEN coalesce(former, removed) END
+         WHERE t.job = extend_question.job AND t.question = extend_question.ordinal;
         PERFORM draftsman.edit_question(job, ordinal);
         INSERT INTO draftsman.job_events (job, kind, actor, payload)
         VALUES (job, 'question_extended', actor,
@@ -213,7 +231,7 @@ BEGIN
                               'event', event);
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT record_answer_change.job, record_answer_change.kind, actor, changed
-     WHERE NOT EXISTS (SELECT FROM draftsman.job_events e
+     WHERE NOT EXISTS (SELECT FROM draftsman.events e
                         WHERE e.job = record_answer_change.job
                           AND e.kind = record_answer_change.kind
                           AND e.payload @> changed);

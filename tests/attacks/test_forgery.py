@@ -138,6 +138,28 @@ async def test_an_expiry_cannot_be_shortened(
 
 
 @attack(
+    "The requester removes the expiry of a question, and gives it an earlier one",
+    surface="database",
+    with_sandbox="refused: only an operator gives an expiry again, later than that before",
+)
+async def test_a_removed_expiry_is_given_again_by_operators(
+    as_role: As, session: Session, make: Factory, roles: Roles
+) -> None:
+    anna = await as_role("anna")
+    submitted = await anna.submissions.submit(
+        invocation(type="noop", queue="q"), await anna.actor()
+    )
+    work = await make.running(submitted.number)
+    await make.rt.asking.ask(work.lease, GATE, invoker="anna")
+    extend = "SELECT draftsman.extend_question(%s, 1, %s, %s)"
+    conn = await session("anna")
+    actor = f"cli:{roles.name('anna')}"
+    await conn.execute(extend, (submitted.number, None, actor))
+    async with refused(FORBIDDEN, "operators may"):
+        await conn.execute(extend, (submitted.number, 1.0, actor))
+
+
+@attack(
     "Events of jobs that do not exist are written, which could never be removed",
     surface="database",
     with_sandbox="refused: an event belongs to a job, and an event of a vote has its decision",

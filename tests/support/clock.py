@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from draftsman.database.database import Connection, Database, scalar
 from draftsman_testing.waits import until
+from tests.support import shifted_clock
 from tests.support.server import Server
 
+NOW: Final = "SELECT draftsman.now()"
 SENDING: Final = "SELECT count(*) FROM draftsman.deliveries WHERE status = 'sending'"
 
 
@@ -21,7 +24,7 @@ class Clock:
         self._db = db
         self._server = server
         self._name = name
-        self._offset = 0.0
+        self._offset = shifted_clock.offset()
         self._lend = db.connection
         self._lends = 0
         self._lent = 0
@@ -40,6 +43,29 @@ class Clock:
         self._server.set(self._name, "draftsman.clock_offset", self._interval)
         await self._db.close()
         await self._db.open()
+
+    async def now(self) -> datetime:
+        """Return the time of the database in UTC; that of this machine may differ."""
+        async with self._lend() as conn:
+            now: datetime = await scalar(conn, NOW)
+            return now.astimezone(UTC)
+
+    async def forward_to(self, moment: datetime) -> None:
+        """Move it to a moment, exactly: no time passes between this and the next statement."""
+        await self.forward((moment - await self.now()).total_seconds())
+
+    async def past_the_hour(self, hour: int | None = None) -> datetime:
+        """Move it to a minute after the next hour, or the next such hour of the day in UTC.
+
+        For a test whose result depends on the hour: what it adds afterwards is due in the same
+        hour, however late the test began.
+        """
+        now = await self.now()
+        moment = datetime.combine(now, time(now.hour if hour is None else hour, 1), UTC)
+        step = timedelta(hours=1) if hour is None else timedelta(days=1)
+        moment += step * (moment <= now)
+        await self.forward_to(moment)
+        return moment
 
     async def tell(self, conn: Connection) -> None:
         """Move it for an open session."""

@@ -83,6 +83,7 @@ class Databases:
         while len(self._resting) > MAX_IDLE:
             database = self._resting.popleft()
             if database.renew():
+                self._server.begin(database.name)
                 return database
             database.close()
             self._sessions.end(database.name)

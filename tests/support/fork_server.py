@@ -49,6 +49,7 @@ from pydantic import BaseModel
 from draftsman.json_schemas import checker_process
 from draftsman.resources import module_command
 from draftsman.settings import settings_model
+from tests.support import shifted_clock
 from tests.support.distributions import forget
 from tests.support.sibling_fork import fork_sibling, use_huge_pages
 from tests.support.worker_process import forget_tests, leave_pytest
@@ -237,6 +238,8 @@ def _umask() -> int:
 def main() -> None:
     """Import everything, and serve the test process."""
     connection = socket.socket(fileno=int(sys.argv[1]))
+    if shifted_clock.VARIABLE in os.environ:
+        shifted_clock.install()
     import_product()
     sys.path.remove(str(ROOT))
     use_huge_pages()

@@ -28,6 +28,7 @@ from psycopg import sql
 
 from draftsman.database import migrate
 from draftsman.database.embedded import EmbeddedServer
+from tests.support import shifted_clock
 
 PREFIX = "draftsman-tests-"
 ALIVE = "alive"
@@ -133,7 +134,13 @@ class Server:
         name = f"{self._prefix}_{uuid4().hex[:12]}"
         template = self._template() if migrated else "template0"
         self._run("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy", name, template)
+        self.begin(name)
         return name
+
+    def begin(self, database: str) -> None:
+        """Set the clock of a database to the moment of `--clock`, if there is one."""
+        if seconds := shifted_clock.offset():
+            self.set(database, "draftsman.clock_offset", f"{seconds} seconds")
 
     def set(self, database: str, setting: str, value: str) -> None:
         """Set a parameter for all new sessions in a database."""

@@ -125,8 +125,8 @@ class MailHandler:
     async def _refuse(self, mail: IncomingMail, problem: str, topic: ReplyTopic | None) -> None:
         """Reply that a mail has no effect, with another way."""
         job, question, _ = topic or (0, 0, 0)
-        web = WebSettings.of(self._rt.settings)
+        web = WebSettings.in_use(self._rt.settings)
         way = f"In a terminal: draftsman show {job_name(job)}" if job else ""
-        if web.url is not None:
+        if web.is_secure:  # else only the machine of the inbox reaches it
             way = f"In the web inbox: {web.page(job, question)}"
         await self._channel.reply(mail, f"Your mail has no effect: {problem}.\n{way}")

@@ -47,6 +47,7 @@ from draftsman_bots.web.context import WebContext
 from draftsman_bots.web.oidc import OidcProvider
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.problems import PageProblem, error_text
+from draftsman_bots.web.running import recorded
 from draftsman_bots.web.settings import WebSettings
 from draftsman_bots.web.sign_in import CALLBACK
 
@@ -115,6 +116,7 @@ def application(context: WebContext) -> Starlette:
             route("/jobs/{job}", job_pages.show),
             route("/jobs/{job}", job_pages.act, "POST"),
             route("/jobs/{job}/changes", job_pages.changes),
+            route("/jobs/{job}/events", job_pages.events),
             route("/jobs/{job}/artifacts/{run:int}/{name:path}", job_pages.artifact),
             route("/jobs/{job}/pictures/{name:path}", job_pages.picture),
             route("/jobs/{job}/log", job_pages.stream),
@@ -280,7 +282,7 @@ async def run_web(
     async with shutdown_signals(parent) as signals, open_runtime(settings) as rt:
         await migrate.warn_of_schema(rt.db.session_url)
         service = WebService(rt)
-        with signals.stopping(service.stop):
+        with signals.stopping(service.stop), recorded(settings, service.url):
             started(service.url)
             await service.run()
     _log.info("web inbox stopped")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Final, Self
+from typing import TYPE_CHECKING, Annotated, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator
@@ -12,6 +12,9 @@ from draftsman.field_errors import matching
 from draftsman.settings.addresses import Listen, address_of, web_address
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.section import ChannelSection, Section
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts whose URL may begin with http."""
@@ -91,6 +94,15 @@ class WebSettings(ChannelSection):
     def of(cls, settings: object) -> Self:
         """Return the table in the `Settings`, by default with its defaults."""
         return super().of(settings) or cls()
+
+    @classmethod
+    def in_use(cls, settings: Settings) -> Self:
+        """Return the table with the URL of the inbox that runs on this machine, if one does."""
+        from draftsman_bots.web.running import running_url  # not at each start of a command
+
+        own = cls.of(settings)
+        url = running_url(settings)
+        return own if url is None else own.model_copy(update={"url": url})
 
     @field_validator("url")
     @classmethod

@@ -102,6 +102,8 @@ async def _owner_rules(
 MAX_TEXT: Final = 2900
 """Maximum characters of a question."""
 COMMIT_DIGITS: Final = 12
+REQUIRED: Final = "The policy of the repository requires an approval"
+"""Why a question of findings is asked; the findings follow."""
 
 
 def approvals_of(check: PolicyCheck, branch: str, validation: Validation) -> list[QuestionSpec]:
@@ -113,7 +115,7 @@ def approvals_of(check: PolicyCheck, branch: str, validation: Validation) -> lis
     groups = check.groups or (ApprovalGroup(()),)
     approvals = []
     for number, group in enumerate(groups, 1):
-        texts = list(reasons(group.findings))
+        texts = [REQUIRED, *reasons(group.findings)] if group.findings else []
         if number == 1:
             texts += validation.reasons(names)
             named = {item.path for item in group.findings if item.rule in CLASSES}

@@ -282,7 +282,8 @@ class Tidy:
         if not any(changes["files"] for changes in survey.values()):
             self.finish(_nothing_to_fix(before), None, before)
         elif not self.may_write:
-            self.finish(f"{SAFE}: {describe(survey[SAFE])}", None, before)
+            levels = offered(survey).items()
+            self.finish("; ".join(f"{level}: {text}" for level, text in levels), None, before)
         else:
             level = self.ask(before, survey)
             applied = self.stage("applied", lambda: self.apply(level))
@@ -326,8 +327,9 @@ class Tidy:
         for level in (SAFE, ALL):
             with self.copy() as copy:
                 ran = [self.fix(fixer, copy) for fixer in self.fixers_of(level)]
-                counts = self.count(self.written(self.tree), self.written(copy))
-                changes[level] = counts | {"findings": _findings(ran)}
+                tree = self.written(copy)
+                counts = self.count(self.written(self.tree), tree)
+                changes[level] = counts | {"findings": _findings(ran), "tree": tree}
             self.client.send("log", text=f"{level}: {describe(changes[level])}")
         return changes
 
@@ -370,8 +372,7 @@ class Tidy:
 
     def ask(self, before: list[Outcome], survey: dict[str, Outcome]) -> str:
         """Return the level that a person chose; NOTHING without an answer in time."""
-        levels = (SAFE, ALL)  # a stored checkpoint does not keep the order of its keys
-        choices = [{"value": level, "description": describe(survey[level])} for level in levels]
+        choices = [{"value": level, "description": text} for level, text in offered(survey).items()]
         answer = self.client.call(
             "ask",
             key="apply",
@@ -444,6 +445,24 @@ def describe(changes: Outcome) -> str:
     files = _count(changes["files"], "file")
     subject = f"{_count(changes['findings'], 'finding')}" if changes["findings"] else "changes"
     return f"{subject} in {files}, +{changes['insertions']} -{changes['deletions']} lines"
+
+
+def offered(survey: dict[str, Outcome]) -> dict[str, str]:
+    """Return the levels that change something, described; equal levels are offered once, as safe.
+
+    A checkpoint of an older version has no trees: both of its levels are offered.
+    """
+    safe, every = survey[SAFE], survey[ALL]  # a checkpoint does not keep the order of its keys
+    if "tree" not in safe:
+        return {SAFE: describe(safe), ALL: describe(every)}
+    if safe["tree"] == every["tree"]:
+        return {SAFE: f"{describe(safe)}; {ALL} are the same"}
+    if not safe["files"]:
+        return {ALL: describe(every)}
+    if not every["files"]:
+        return {SAFE: describe(safe)}
+    other = " of another kind" if describe(safe) == describe(every) else ""
+    return {SAFE: describe(safe), ALL: f"{describe(every)}{other}"}
 
 
 def _count(number: int, noun: str) -> str:

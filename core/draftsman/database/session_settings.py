@@ -14,6 +14,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from draftsman.errors import InvalidDatabaseUrl
+from draftsman.text import digest
 
 MARK: Final = "draftsman.start_up_options"
 """Setting that shows that the server got the start-up options: some poolers ignore them."""
@@ -102,6 +103,11 @@ def conninfo(url: str, settings: Mapping[str, str], connect_timeout: float) -> s
         earlier = url_parameters.get("options") or os.environ.get("PGOPTIONS", "")
         parameters["options"] = f"{earlier} {start_up_options(settings)}".strip()
     return make_conninfo(url, **parameters)
+
+
+def database_key(url: str) -> str:
+    """Return a short key of a database, without its password, for the names of files."""
+    return digest({**conninfo_to_dict(url), "password": None})[:12]
 
 
 def _escaped(value: str) -> str:

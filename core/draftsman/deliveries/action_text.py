@@ -33,6 +33,8 @@ POLICY: Final = "policy"
 """Key of the version of the policies that an approval meets: a hash, which ends the text."""
 _PLAIN: Final = re.compile(r"[^\s,()\"]+")
 """Text that needs no quotation marks."""
+_COMMIT: Final = re.compile(r"[0-9a-f]{12}|[0-9a-f]{40}|[0-9a-f]{64}")
+"""A commit, which means nothing to people without that word."""
 
 
 def action_text(action: Mapping[str, Any]) -> str:
@@ -46,17 +48,18 @@ def action_text(action: Mapping[str, Any]) -> str:
     objects = [key for key in action if key not in last]
     adverbials = [key for key in PREPOSITIONS if key in action]
     phrases = ", ".join(_phrase(key, action[key]) for key in objects)
+    ends = [_phrase(key, action[key]) for key in adverbials]
     if POLICY in last and POLICY in action:
-        adverbials.append(POLICY)
-    return " ".join(
-        [*head, *filter(None, [phrases]), *(_phrase(key, action[key]) for key in adverbials)]
-    )
+        ends.append(f"under {_phrase(POLICY, action[POLICY])}")
+    return " ".join([*head, *filter(None, [phrases]), *ends])
 
 
 def _phrase(key: str, value: Any) -> str:
     name = humanize(key) if _PLAIN.fullmatch(key) else _quoted(key)
     if value is True:
         return name
+    if key == "on" and isinstance(value, str) and _COMMIT.fullmatch(value):
+        name = "on commit"
     return f"{name} {_value(value)}"
 
 

@@ -42,10 +42,16 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
     return "; ".join(blocks)
 
 
+LACKS_WORKER: Final = ("no_worker", "unknown_type")
+"""Holds of jobs that could be claimed, if there were a worker for them."""
+
+
 def hold_text(job: JobSummary) -> str:
     """Return the condition that a held job waits for, or the person and reason of its pause."""
     if job.job_paused:
         return f"paused by {account_name(job.paused_by or '')}: {one_line(job.pause_reason or '')}"
+    if job.hold is None or job.hold in LACKS_WORKER:
+        return worker_text(job.hold, job.queue, job.type)
     return condition_text(job.hold or "", job.held_by)
 
 

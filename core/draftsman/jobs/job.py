@@ -99,6 +99,8 @@ FAILURES: Final = frozenset({S.FAILED, S.DEAD_LETTER})
 """Statuses of jobs that failed; those that nobody has seen to yet are open failures."""
 WAITING: Final = frozenset({S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL})
 LEASED: Final = frozenset({S.CLAIMED, S.RUNNING})
+CLAIMABLE: Final = frozenset({S.QUEUED, S.RESUMED})
+"""Statuses of jobs that a worker claims, if nothing holds them."""
 INITIAL: Final = frozenset({S.SCHEDULED, S.QUEUED})
 
 TRANSITIONS: Final[dict[tuple[Status, Status], str]] = {

@@ -92,7 +92,8 @@ class JobSummary:
     """URL of its pull request."""
     hold: str | None = None
     """Why a job cannot be claimed: `paused`, `reserved`, `parents`, `children` (that it gathers),
-    `key` (in use), `limit` (no free place) or `trial` (of jobs that were lost together)."""
+    `key` (in use), `limit` (no free place) or `trial` (of jobs that were lost together); with
+    figures also `no_worker` or `unknown_type`: no running worker has its queue, or its type."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
     job_paused: bool = False

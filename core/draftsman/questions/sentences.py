@@ -29,6 +29,7 @@ SENTENCES: Final = {
     "closed": "a closed question can only be superseded",
     "workers_extend": "workers cannot extend questions",
     "extension_time": "a question can be extended by more than 0 s and at most 366 days",
+    "restore_expiry": "{actor} may not give a question an expiry again; operators may",
     "record_answer_change": "{role} cannot record a change of an answer",
     "answer_as": "{role} cannot answer as {source}:{account}",
     "answer_without_effect": (

@@ -7,7 +7,7 @@ from typing import Any
 
 from draftsman.agent_runs.policies.code_owners import ApprovalGroup
 from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
-from draftsman.agent_runs.policy_check import PolicyCheck, approvals_of
+from draftsman.agent_runs.policy_check import REQUIRED, PolicyCheck, approvals_of
 from draftsman.agent_runs.validation.commands import CommandResult
 from draftsman.agent_runs.validation.validation import Validation
 from draftsman.settings.policies import PolicySettings
@@ -38,12 +38,12 @@ def test_each_set_of_owners_has_an_approval_of_its_own() -> None:
     first, second = approvals_of(check(*groups), BRANCH, validation)
     assert (first.key, first.approvers) == ("agent:limits", ("anna",))
     assert first.text == (
-        f"Publish {BRANCH}? It changes the configuration of CI or code owners:"
+        f"Publish {BRANCH}? {REQUIRED}. It changes the configuration of CI or code owners:"
         " .github/workflows/ci.yml."
         " It changes check files: setup.cfg."
     )
     assert (second.key, second.approvers) == ("agent:limits:2", ("ben",))
-    assert second.text == f"Publish {BRANCH}? It changes licenses: LICENSE."
+    assert second.text == f"Publish {BRANCH}? {REQUIRED}. It changes licenses: LICENSE."
 
 
 def test_an_approval_is_bound_to_the_base_and_the_policy() -> None:

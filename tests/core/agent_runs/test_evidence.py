@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from draftsman.agent_runs.evidence.statement import parse_envelope, parse_payload
+from draftsman.agent_runs.policy_check import REQUIRED
 from draftsman.agent_runs.validation import changed_tests
 from draftsman.jobs.job import Status
 from draftsman.questions.question import Decision
@@ -102,7 +103,7 @@ async def test_each_lie_about_tests_and_checks_is_caught(
     ]
     checks = ".github/workflows/ci.yml, check.sh, lib.bin, setup.cfg"
     assert question.text == (
-        f"Publish draftsman/D-{number}?"
+        f"Publish draftsman/D-{number}? {REQUIRED}."
         " It changes the configuration of CI or code owners: .github/workflows/ci.yml."
         f" Only with the changes of {checks} does this pass: check."
         " It changes code that decides whether it passes: check.sh."

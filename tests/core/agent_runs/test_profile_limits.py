@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from draftsman.agent_runs.policy_check import REQUIRED
 from draftsman.jobs.job import Job, Status
 from draftsman.questions.question import Decision, QuestionKind
 from draftsman.questions.response import Response
@@ -144,8 +145,8 @@ async def test_work_over_a_limit_is_published_after_an_approval_of_its_patch(
     rt: Runtime, make: Factory, data: Path
 ) -> None:
     cases: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"max_files_changed": 1}, "It changes 2 files (max_files_changed: 1)."),
-        ({"max_loc_delta": 1}, "It adds and deletes 2 lines (max_loc_delta: 1)."),
+        ({"max_files_changed": 1}, "It changes 2 files, more than 1 (max_files_changed)."),
+        ({"max_loc_delta": 1}, "It adds and deletes 2 lines, more than 1 (max_loc_delta)."),
         ({"risky_paths": ["db/"]}, "It changes risky paths: db/1.sql."),
     )
     repos = [
@@ -160,7 +161,7 @@ async def test_work_over_a_limit_is_published_after_an_approval_of_its_patch(
             await wait_for_question(rt, number)
             question = await rt.questions.get(number, 1)
             assert question.kind is QuestionKind.APPROVAL
-            assert question.text == f"Publish draftsman/D-{number}? {reason}"
+            assert question.text == f"Publish draftsman/D-{number}? {REQUIRED}. {reason}"
             assert question.patch_sha256 is not None
             assert git("branch", "--list", "draftsman/*", cwd=Path(repo.remote_url)) == ""
             response = Response(source_event_id=str(number), decision=Decision.APPROVE)
@@ -190,7 +191,7 @@ async def test_work_that_nobody_can_approve_is_not_published(
     assert (job.status, job.error_class, branches(data)) == (S.FAILED, "PERMANENT", "")
     error = job.last_error or ""
     assert error.startswith("not published: ")
-    assert error.endswith("It changes 2 files (max_files_changed: 1).")
+    assert error.endswith("It changes 2 files, more than 1 (max_files_changed).")
 
 
 async def test_a_secret_in_a_binary_file_is_denied(rt: Runtime, make: Factory, data: Path) -> None:
@@ -236,8 +237,8 @@ say("result", summary="x")
         jobs = [await wait_for_end(rt, number) for number in numbers]
     assert [job.status for job in jobs] == [S.FAILED, S.FAILED]
     places = [str(job.last_error) for job in jobs]
-    assert "link (infra/, link to infra/x)" in places[0]
-    assert "link2 (infra/, link to infra/x)" in places[1]
+    assert "link (rule infra/, link to infra/x)" in places[0]
+    assert "link2 (rule infra/, link to infra/x)" in places[1]
 
 
 @attack(
@@ -254,4 +255,4 @@ say("result", summary="x")
 """
     job = await job_of(rt, make, data, code, {}, policy={"deny_lines_over": 10})
     assert (job.status, branches(data)) == (S.FAILED, "")
-    assert "21 lines (deny_lines_over: 10)" in str(job.last_error)
+    assert "21 lines, more than 10 (deny_lines_over)" in str(job.last_error)

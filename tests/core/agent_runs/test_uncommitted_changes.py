@@ -221,10 +221,12 @@ async def test_the_policy_holds_for_the_changes(rt: Runtime, make: Factory, tmp_
     async with agent_worker(rt, tmp_path / "data", code):
         job = await wait_for_end(rt, denied)
         assert (job.status, job.error_class) == (Status.FAILED, "PERMANENT")
-        assert str(job.last_error).startswith("the uncommitted changes have paths: ci/run.sh (ci/)")
+        assert str(job.last_error).startswith(
+            "the uncommitted changes have protected paths: ci/run.sh (rule ci/)"
+        )
         await wait_for_question(rt, asked)
         question = await rt.questions.get(asked, 1)
-        assert "ci/run.sh (ci/, in the uncommitted changes)" in question.text
+        assert "ci/run.sh (rule ci/, in the uncommitted changes)" in question.text
         assert git("branch", "--list", "draftsman/*", cwd=tmp_path / "ask") == ""
         assert (await make.decide(asked, True, make.owner)).accepted
         job = await wait_for_end(rt, asked)

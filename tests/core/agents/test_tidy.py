@@ -219,12 +219,36 @@ async def test_configured_fixers_run_and_new_files_are_counted(repository: Path)
     assert (workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"
 
 
+async def test_levels_with_the_same_changes_are_a_single_choice(repository: Path) -> None:
+    def fixer(old: str, new: str, level: str) -> FixSettings:
+        code = (
+            "import pathlib; notes = pathlib.Path('notes.txt'); "
+            f"notes.write_text(notes.read_text().replace({old!r}, {new!r}))"
+        )
+        return FixSettings(**script(level, code, level=level))
+
+    async def choices(*fixers: FixSettings) -> dict[str, str]:
+        profile = ProfileSettings(validation_commands=(), fix_commands=fixers)
+        _, transcript = await tidy(repository, {"apply": "nothing"}, profile)
+        [ask] = transcript.of(AskMessage)
+        return {choice.value: choice.description for choice in ask.choices[:-1]}
+
+    text = "changes in 1 file, +1 -1 lines"
+    safe = fixer("one", "ONE", "safe")
+    assert await choices(safe) == {"safe fixes": f"{text}; all fixes are the same"}
+    assert await choices(fixer("two", "TWO", "all")) == {"all fixes": text}
+    assert await choices(safe, fixer("one", "1", "all")) == {
+        "safe fixes": text,
+        "all fixes": f"{text} of another kind",
+    }
+
+
 FIXING = {"pyproject.toml": "[tool.ruff]\nfix = true\n", "code.py": "import os\nx = 1\n"}
 """A repository whose linter fixes it by itself."""
 
 
 @pytest.mark.parametrize(
-    "answer", slow_except(["nothing", "all fixes"], ["nothing", None, "safe fixes", "all fixes"])
+    "answer", slow_except(["nothing", "safe fixes"], ["nothing", None, "safe fixes"])
 )
 async def test_a_validator_that_fixes_changes_nothing_that_was_not_chosen(
     tmp_path: Path, answer: str | None
@@ -243,7 +267,7 @@ async def test_a_validator_that_fixes_changes_nothing_that_was_not_chosen(
     else:
         files, *lines = counts
         text = f"in {files} files, +{lines[0]} -{lines[1]} lines"
-        assert described[str(answer)].endswith(text), described
+        assert described[str(answer)].endswith(f"{text}; all fixes are the same"), described
     [result] = transcript.of(ResultMessage)
     assert result.data["files_changed"] == snapshot.files_changed
 

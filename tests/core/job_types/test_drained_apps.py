@@ -23,6 +23,7 @@ from draftsman.job_types import declaration
 from draftsman.jobs.job import Status
 from draftsman.testing import Deny, DrainedApp, WorkerApp
 
+pytestmark = pytest.mark.machine_clock("an app sets the clock of its database itself")
 FAILED = {Status.FAILED, Status.DEAD_LETTER}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -220,12 +220,35 @@ async def test_the_expiry_of_a_question_can_be_extended(
     assert datetime.fromisoformat(event.payload["expires_at"]).astimezone(UTC) == after
 
 
+async def test_an_operator_gives_a_question_an_expiry_again_that_is_no_earlier(
+    make: Factory, rt: Runtime, clock: Clock, people: People
+) -> None:
+    work = await make.asked(actor=people.anna)
+    before = (await rt.questions.get(work.number, 1)).expires_at
+    assert await rt.questions.extend(work.number, 1, None, people.anna) is None
+    assert "expires" not in (await rt.read_model.why(work.number)).next_step
+    with pytest.raises(Refused, match=r"D-1/1 never expires; nothing to extend"):
+        await rt.questions.extend(work.number, 1, None, people.olga)
+    with pytest.raises(NotPermitted, match="may not extend"):
+        await rt.questions.extend(work.number, 1, 60, people.anna)
+    after = await rt.questions.extend(work.number, 1, 60, people.olga)
+    assert before is not None
+    assert after == before + timedelta(seconds=60)
+    assert "; expires " in (await rt.read_model.why(work.number)).next_step
+    await rt.questions.extend(work.number, 1, None, people.olga)
+    await clock.forward(3 * DAY)
+    await rt.questions.extend(work.number, 1, 7200, people.olga)
+    await clock.forward(7100)
+    assert await rt.expiry.expire(LeaderTerm()) == 0
+    await clock.forward(101)
+    assert await rt.expiry.expire(LeaderTerm()) == 1
+
+
 @pytest.mark.parametrize("seconds", [60.0, None])
-async def test_a_question_that_never_expires_cannot_be_extended(
+async def test_a_question_that_was_asked_without_an_expiry_gets_none(
     make: Factory, rt: Runtime, conn: Connection, clock: Clock, seconds: float | None
 ) -> None:
-    work = await make.asked()
-    assert await rt.questions.extend(work.number, 1, None, make.owner) is None
+    work = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
     with pytest.raises(Refused, match=r"D-1/1 never expires; nothing to extend"):
         await rt.questions.extend(work.number, 1, seconds, make.owner)
     extend = "SELECT expires_at FROM draftsman.extend_question(1, 1, 60, 'cli:root')"

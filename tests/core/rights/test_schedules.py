@@ -88,12 +88,13 @@ async def test_the_retry_of_another_version_is_refused(
             " request_digest, source, invoker_id, number, 1, template, 2"
             " FROM draftsman.job_requests WHERE number = %s RETURNING number, type)"
             " INSERT INTO draftsman.job_states (number, type, queued_at)"
-            " SELECT number, type, now() FROM r",
+            " SELECT number, type, draftsman.now() FROM r",
             (job.number,),
         )
 
 
 async def test_each_role_does_its_part_of_a_schedule(as_role: As, clock: Clock) -> None:
+    await clock.past_the_hour()
     anna = await as_role("anna")
     olga = await as_role("olga")
     await anna.schedules.add(SPEC, await anna.actor())
@@ -115,13 +116,14 @@ async def test_each_role_does_its_part_of_a_schedule(as_role: As, clock: Clock) 
 async def test_a_worker_makes_the_schedules_that_job_types_declare(
     as_role: As, known: Runtime, clock: Clock, people: People
 ) -> None:
+    await clock.past_the_hour()
     await known.schedules.add(SPEC, people.anna)
     worker = await as_role("worker")
     item = {"name": "weekly", "rule": "@hourly", "zone": "UTC", "payload": {"n": 1}}
     declared = TypeDescription(name="report:weekly", place="a.jobs:weekly", schedules=(item,))
     async with registered(worker, declared):
         assert await worker.declared_schedules.apply(LeaderTerm()) == 1
-        await clock.forward(3700)
+        await clock.forward(3600)
         worker = await as_role("worker")
         assert await worker.sweeps.run("schedules", LeaderTerm()) == 2
     (fired,) = await known.schedules.history("weekly")

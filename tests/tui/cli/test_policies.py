@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from draftsman.agent_runs.evidence.statement import parse_envelope, parse_payload
+from draftsman.agent_runs.policy_check import REQUIRED
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Decision
@@ -100,7 +101,8 @@ async def test_an_approval_is_valid_for_its_diff_and_policy_and_given_by_code_ow
         return (await rt.questions.get(number, ordinal)).text
 
     text = (
-        f"Publish draftsman/D-{number}? It changes paths of the rules in paths: src/a.py (src/)."
+        f"Publish draftsman/D-{number}? {REQUIRED}."
+        " It changes protected paths: src/a.py (rule src/)."
         " It changes the configuration of CI or code owners: .github/CODEOWNERS,"
         " .github/workflows/ci.yml, CODEOWNERS."
         " No code owner may approve src/a.py (@stranger)."

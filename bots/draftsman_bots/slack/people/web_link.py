@@ -30,7 +30,7 @@ async def create(ctx: BotContext, actor: Actor, origin: RequestOrigin) -> Reply:
     """
     if origin.interaction is None:
         return Reply(COMMAND_ONLY.format(ctx.settings.command))
-    web = WebSettings.of(ctx.rt.settings)
+    web = WebSettings.in_use(ctx.rt.settings)
     if web.url is None or not web.is_secure:
         return Reply(NO_URL)
     url, expires_at = (await sign_in(Call(ctx.rt, actor), web.origin)).value

@@ -21,7 +21,7 @@ from draftsman.formats.amounts import format_size
 from draftsman.formats.secret_formats import secret_kinds
 from draftsman.repos.repo_profile import RepoProfile, is_among
 from draftsman.settings.policies import Effect, PolicySettings
-from draftsman.text import digest
+from draftsman.text import digest, humanize
 
 KILOBYTE: Final = 1000
 RULES: Final = (
@@ -161,7 +161,7 @@ class RepoPolicy:
         )
         for rule, effect, most, number, text in limits:
             if most is not None and number > most:
-                yield PolicyFinding(rule, effect, detail=f"{text} ({rule}: {most:,})")
+                yield PolicyFinding(rule, effect, detail=f"{text}, more than {most:,} ({rule})")
 
     def _of_file(self, file: PatchFile) -> Iterator[PolicyFinding]:
         for path in file.paths:
@@ -175,7 +175,7 @@ class RepoPolicy:
                 for name in classes_of(path, added):
                     yield from self._finding(name, path)
             elif rule[1] != "allow":
-                yield PolicyFinding("paths", rule[1], path, detail=rule[0])
+                yield PolicyFinding("paths", rule[1], path, detail=f"rule {rule[0]}")
         yield from self._link(file)
         if self._path_rule(file.path) is None:
             yield from self._content(file)
@@ -190,7 +190,8 @@ class RepoPolicy:
                 yield PolicyFinding("risky_paths", "ask", path, detail=f"link to {target}")
             rule = self._path_rule(f"{folder}/")
             if rule is not None and rule[1] != "allow":
-                yield PolicyFinding("paths", rule[1], path, detail=f"{rule[0]}, link to {target}")
+                detail = f"rule {rule[0]}, link to {target}"
+                yield PolicyFinding("paths", rule[1], path, detail=detail)
             elif rule is None:
                 for name in dict.fromkeys((*classes_of(folder), *classes_of_folder(folder))):
                     yield from self._finding(name, path, detail=f"link to {target}")
@@ -268,7 +269,7 @@ TEXTS: Final = {
     "max_files_changed": "It changes",
     "max_loc_delta": "It adds and deletes",
     "risky_paths": "It changes risky paths",
-    "paths": "It changes paths of the rules in paths",
+    "paths": "It changes protected paths",
     "secrets": "It adds secrets",
     "possible_secrets": "It adds text that may be secret",
     "ci": "It changes the configuration of CI or code owners",
@@ -317,7 +318,12 @@ def denial_text(findings: Sequence[PolicyFinding]) -> str:
 
 def finding_lines(findings: Sequence[PolicyFinding]) -> str:
     """Return all findings, a line each, up to MAX_CONTEXT characters."""
-    text = "\n".join(f"{item.rule}: {item.place}" for item in findings)
+    text = "\n".join(f"{_words(item.rule)}: {item.place}" for item in findings)
     if len(text) <= MAX_CONTEXT:
         return text
     return text[:MAX_CONTEXT].rpartition("\n")[0] + "\n…"
+
+
+def _words(rule: str) -> str:
+    """Return a rule as people read it: `paths` alone does not say which paths."""
+    return "protected paths" if rule == "paths" else humanize(rule)

@@ -95,6 +95,8 @@ class JobFacts:
     """The jobs for which it waits, if it waits for itself."""
     limit: LimitUse | None = None
     """The limit in which the job waits for a place."""
+    type_app: str | None = None
+    """The app whose worker served the type last; "" without an app."""
     absent_agent: str | None = None
     """The agent of a failed job whose program the worker did not find."""
     debounce_left: float | None = None
@@ -406,9 +408,7 @@ def _pause(facts: JobFacts) -> str:
 def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
     if not facts.workers:
         text = f"no live worker serves the queue {facts.queue!r}"
-        worker = _command("worker", f"--queue {facts.queue}")
-        start = _command("up") if facts.queue == "default" else worker
-        return "no_worker", text, ("to start a worker: ", start)
+        return "no_worker", text, ("to start a worker: ", _start(facts))
     if _is_unhandled(facts):
         return _unhandled(facts)
     if facts.ahead:
@@ -426,8 +426,31 @@ def _is_unhandled(facts: JobFacts) -> bool:
 
 def _unhandled(facts: JobFacts) -> tuple[str, str, NextStep]:
     text = f"no live worker of the queue {facts.queue!r} handles the type {facts.type!r}"
-    then = "it waits for such a worker: add the type to [handlers] of one, or "
-    return "unknown_type", text, (then, _command("cancel", job_name(facts.number)))
+    return "unknown_type", text, (*_start_with_type(facts), "; to end it: ", _cancel(facts))
+
+
+def _cancel(facts: JobFacts) -> CommandHint:
+    return _command("cancel", job_name(facts.number))
+
+
+def _start_with_type(facts: JobFacts) -> tuple[str | CommandHint, ...]:
+    """Return how to start a worker that handles the type of a job."""
+    if facts.type_app:
+        return "to start one: ", _start(facts)
+    worker = _command("worker", f"--app MODULE{_queue_option(facts)}")
+    return "to start one with the module of the type: ", worker, ", or add it to [handlers]"
+
+
+def _start(facts: JobFacts) -> CommandHint:
+    """Return the command that starts a worker of the queue, with the app that had the type."""
+    app = f"--app {facts.type_app}" if facts.type_app else ""
+    if facts.queue == "default" and not facts.workers:
+        return _command("up", app)
+    return _command("worker", f"{app}{_queue_option(facts)}".strip())
+
+
+def _queue_option(facts: JobFacts) -> str:
+    return "" if facts.queue == "default" else f" --queue {facts.queue}"
 
 
 def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
@@ -438,9 +461,9 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
         name = pause_name(facts.queue, facts.type if facts.type_paused else None)
         no_worker = (f"; but the {name} is paused {_pause(facts)}",)
     elif not facts.workers:
-        no_worker = ("; but no live worker serves its queue: ", _command("up"))
+        no_worker = ("; but no live worker serves its queue; to start one: ", _start(facts))
     elif _is_unhandled(facts):
-        no_worker = ("; but no live worker of its queue handles its type",)
+        no_worker = ("; but no live worker of its queue has its type; ", *_start_with_type(facts))
     if facts.status is Status.SCHEDULED and facts.debounce_left is not None:
         latest = f"; with further requests at the latest in {span(max(0.0, facts.debounce_left))}"
         text = "debounced: a further request replaces it and waits as long again"

@@ -161,7 +161,7 @@ class Questions:
         """Extend the expiry of a question by seconds, or to a time (None: never expires).
 
         Return the new expiry. Raises UsageError, NotFound, NotPermitted, QuestionClosed, and
-        Refused for a question that never expires.
+        Refused for a question that was asked without an expiry, or has none to remove.
         """
         actor = self._policy.resolve(actor)
 
@@ -373,12 +373,14 @@ async def extend(
 ) -> datetime | None:
     """Extend the expiry of a locked question by seconds, or to a time; return the new expiry.
 
-    A time that is not later than the expiry changes nothing. Raises as `Questions.extend`.
+    A time that is not later than the expiry changes nothing. An expiry that was removed is extended
+    by seconds, by operators only. Raises as `Questions.extend`.
     """
-    policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
     question = locked.question
-    if question.status is QuestionStatus.OPEN and question.expires_at is None:
-        raise Refused(f"{question.name} never expires; nothing to extend")
+    never_expires = question.status is QuestionStatus.OPEN and question.expires_at is None
+    policy.check(actor, Verb.EXTEND, invoker=None if never_expires else locked.invoker)
+    if never_expires and not isinstance(by, float | int):
+        raise _never_expires(question)
     if isinstance(by, datetime):
         current = question.expires_at or by
         if question.status is QuestionStatus.OPEN and by <= current:
@@ -391,4 +393,10 @@ async def extend(
     was_open, expires_at = await store.extend(conn, job, ordinal, by, actor.name)
     if not was_open:
         raise QuestionClosed(spans_text(refusals.closed_reason(question)))
+    if by is not None and expires_at is None:
+        raise _never_expires(question)
     return expires_at
+
+
+def _never_expires(question: Question) -> Refused:
+    return Refused(f"{question.name} never expires; nothing to extend")

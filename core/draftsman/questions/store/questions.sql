@@ -255,7 +255,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
  ORDER BY q.expires_at NULLS LAST, q.job, q.ordinal
 
 -- name: asked
-SELECT q.job, left(q.text, 200), q.action, q.expires_at
+SELECT q.job, left(q.text, 200), CASE WHEN q.kind = 'approval' THEN q.action END, q.expires_at
   FROM draftsman.questions q
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.job, q.ordinal

@@ -224,7 +224,7 @@ def test_a_link_with_another_target_or_another_name_belongs_to_where_it_points()
     assert rows(policy, renamed) == []
     text_patch = patch_of("link", "infra/x").replace("index 1..2 100644", "new file mode 120000")
     assert [item.place for item in policy.decide(renamed, text_patch)] == [
-        "link (infra/, link to infra/x)"
+        "link (rule infra/, link to infra/x)"
     ]
 
 
@@ -234,9 +234,9 @@ def test_lines_of_a_file_with_a_nul_count_and_those_of_an_image_do_not() -> None
     source = ["\0", "x = 1", "\0y\0 \0=\0 \0é\0", "\tz()", "# \udcff a comment of a person"]
     assert rows(policy, binary)[:1] == []
     (finding,) = policy.decide(binary, patch_of("x", *source))
-    assert finding.place == "4 lines (deny_lines_over: 3)"
+    assert finding.place == "4 lines, more than 3 (deny_lines_over)"
     (finding,) = policy.decide(binary, patch_of("x", *source[:3], removed=2))
-    assert finding.place == "4 lines (deny_lines_over: 3)"
+    assert finding.place == "4 lines, more than 3 (deny_lines_over)"
     image = random.Random(1).randbytes(20_000).decode("utf-8", "surrogateescape").split("\n")
     assert policy_of(deny_lines_over=5).decide(binary, patch_of("x", *image)) == []
 

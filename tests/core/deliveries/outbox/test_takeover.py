@@ -213,7 +213,8 @@ async def test_a_sender_without_a_session_ends_the_call_that_its_successor_waits
         assert outcome == Unconfirmed("the lease could not be renewed")
         remaining = await value(
             conn,
-            "SELECT extract(epoch FROM call_ends_at - now())::float8 FROM draftsman.deliveries",
+            "SELECT extract(epoch FROM call_ends_at - draftsman.now())::float8"
+            " FROM draftsman.deliveries",
         )
         assert remaining > 0, "its last call has time to arrive"
     finally:
@@ -268,6 +269,6 @@ async def test_a_delivery_claimed_without_a_session_is_rescued_after_its_lease(
     await make.queued(**CHAT)
     await claim(rt, "slack")
     assert await rt.delivery_sender.rescue(["slack"]) == 0
-    await run(conn, "UPDATE draftsman.deliveries SET next_attempt_at = now()")
+    await run(conn, "UPDATE draftsman.deliveries SET next_attempt_at = draftsman.now()")
     (item,) = await claim(rt, "slack")
     assert item.in_doubt, "it is unknown whether it began a call"

@@ -20,7 +20,11 @@ from tests.support.cases import cases
         ({"push": "x\n- y", "to b": ""}, 'push "x\\n- y", "to b" ""'),
         ({"push": 'a"b (c)', "": 1}, 'push "a\\"b (c)", "" 1'),
         ({"do": "scale up"}, '"scale up"'),
-        ({"on": "b8e8", "policy": "eb42", "publish": "x/D-1"}, "publish x/D-1 on b8e8 policy eb42"),
+        (
+            {"on": "b8e8b8e8b8e8", "policy": "eb42", "publish": "x/D-1"},
+            "publish x/D-1 on commit b8e8b8e8b8e8 under policy eb42",
+        ),
+        ({"deploy": "pay", "on": "monday"}, "deploy pay on monday"),
         ({"policy": "eb42"}, "policy eb42"),
         ({"action": {"push": "x"}}, "action (push x)"),
     ],

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from draftsman.database.database import Connection
+from draftsman.entities.jobs import next_cell
 from draftsman.errors import Failure, NotFound
 from draftsman.ids import worker_name
+from draftsman.job_types.published.description import TypeDescription
+from draftsman.job_types.published.service import publish
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.runs.outcome import Cancel, Done
 from draftsman.jobs.runs.run import LeaderTerm
@@ -117,8 +122,33 @@ async def test_a_type_without_a_worker_is_named(make: Factory, rt: Runtime) -> N
     number = await make.queued(queue="default", type="odd")
     await make.worker_row(types=["noop"])
     why = await rt.read_model.why(number)
-    assert why.reason == "unknown_type"
-    assert "'odd'" in why.text
+    assert (why.reason, why.text) == (
+        "unknown_type",
+        "no live worker of the queue 'default' handles the type 'odd'",
+    )
+    end = f"; to end it: draftsman cancel D-{number}"
+    unpublished = "to start one with the module of the type: draftsman worker --app MODULE"
+    assert why.next_step == f"{unpublished}, or add it to [handlers]{end}"
+    later = await make.scheduled(delay=3600, queue="default", type="odd")
+    assert (await rt.read_model.why(later)).next_step.endswith(
+        f"; but no live worker of its queue has its type; {unpublished}, or add it to [handlers]"
+    )
+    (row, _) = await rt.read_model.with_figures((await rt.read_model.page()).jobs[::-1])
+    assert next_cell(row, datetime.now(UTC)).text == "a worker with the type odd"
+
+
+async def test_the_app_that_had_a_type_is_named_where_no_worker_has_it(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    await publish(conn, [TypeDescription(name="shop:refund", place="shop:refund", app="shop")])
+    number = await make.queued(queue="default", type="shop:refund")
+    assert (await rt.read_model.why(number)).next_step == (
+        "to start a worker: draftsman up --app shop"
+    )
+    await make.worker_row(types=["noop"])
+    assert (await rt.read_model.why(number)).next_step == (
+        f"to start one: draftsman worker --app shop; to end it: draftsman cancel D-{number}"
+    )
 
 
 async def test_a_queued_job_has_its_position_in_the_order_of_claims(
@@ -175,7 +205,10 @@ async def test_a_future_and_an_elapsed_due_time_are_reported(
     assert (await rt.read_model.why(number)).next_step == "due in 2 h"
     await clock.forward(7200 - 600)
     next_step = (await rt.read_model.why(number)).next_step
-    assert next_step == "due in 10 min; but no live worker serves its queue: draftsman up"
+    assert (
+        next_step
+        == "due in 10 min; but no live worker serves its queue; to start one: draftsman up"
+    )
     await clock.forward(700)
     await make.worker_row()
     assert (await rt.read_model.why(number)).next_step == "due now; the leader will queue it"

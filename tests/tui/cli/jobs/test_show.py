@@ -305,7 +305,9 @@ async def test_steps_and_checkpoints_show_where_a_job_continues(
     assert steps[3].endswith("9 B")
     assert steps[-1] == f"  earlier steps: draftsman show {work.name} --json | jq .steps"
     assert len(steps) == 23
-    assert "12 B of data\n" in out[out.index("\nCheckpoints\n") :]
+    assert (
+        "12 B of data  ← the next run continues from here\n" in out[out.index("\nCheckpoints\n") :]
+    )
     document = (await cli("show", work.name, "--json")).json
     keys = [step["key"] for step in document["steps"]]
     assert keys == [f"page {n:02}" for n in range(21, -1, -1)]

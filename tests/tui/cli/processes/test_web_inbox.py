@@ -51,13 +51,14 @@ async def test_a_link_of_the_command_line_signs_in(cli: Cli, make: Factory, rt: 
         browser = browser_at(url)
         printed = await cli("link", "--web")
         assert (printed.code, printed.out.count("\n")) == (0, 1)
+        assert printed.out.startswith(f"{url}/sign-in/"), "of the running inbox"
         assert "once, until" in printed.err
         coded = (await cli("link", "--web", "--qr")).out.splitlines()
         assert len(coded) >= 20
         assert len({len(row) for row in coded[1:]}) == 1
         assert {*"".join(coded[1:])} == {*" ▀▄█"}
         link = (await cli("link", "--web", "--json")).json
-        path = link["url"].removeprefix("http://127.0.0.1:8421")
+        path = link["url"].removeprefix(url)
         assert (await browser.post(path, {})).status_code == 303
         assert link["person"] in (await browser.get("/")).text
         assert (await browser.answer(f"/questions/{work.name}/1", choice="red")).status_code == 303
@@ -75,6 +76,8 @@ async def test_a_link_of_the_command_line_signs_in(cli: Cli, make: Factory, rt: 
         await browser.http.aclose()
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), DEADLINE) == 0
+    stopped = (await cli("link", "--web")).out
+    assert stopped.startswith("http://127.0.0.1:8421/sign-in/"), "as configured"
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
@@ -109,7 +112,7 @@ async def test_a_killed_server_loses_no_answer_and_counts_none_twice(
     async with serving(cli) as (process, url):
         browser = browser_at(url)
         link = (await cli("link", "--web", "--json")).json["url"]
-        await browser.post(link.removeprefix("http://127.0.0.1:8421"), {})
+        await browser.post(link.removeprefix(url), {})
         form = {**await browser.hidden(path), "choice": "blue"}
         lock = "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE"
         async with conn.transaction():
@@ -121,6 +124,8 @@ async def test_a_killed_server_loses_no_answer_and_counts_none_twice(
             [result] = await asyncio.gather(sent, return_exceptions=True)
             assert isinstance(result, httpx.HTTPError)
         await process.wait()
+    killed = (await cli("link", "--web")).out
+    assert killed.startswith("http://127.0.0.1:8421/sign-in/"), "as configured"
     # the server ends the transaction of the killed process, committed or not
 
     async def is_free() -> bool:

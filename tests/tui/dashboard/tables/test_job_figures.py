@@ -73,10 +73,12 @@ async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -
     assert (found.cost_usd, found.added, found.removed) == (1.5, 1, 2)
     assert found.progress.endswith("I read the code.")
     assert "1 of 2" in found.progress
-    await rt.asking.ask(work.lease, QUESTION)
+    about = QUESTION.model_copy(update={"action": {"day": "-infinity"}})  # of no approval
+    await rt.asking.ask(work.lease, about)
     (question,) = await rt.questions.open_of([work.number])
     assert (question.added, question.removed) == (1, 2)
     jobs = await rt.read_model.with_figures((await rt.read_model.page()).jobs)
     assert [job.figures and job.figures.asks_until for job in jobs] == [None, question.expires_at]
+    assert [job.figures and job.figures.asks for job in jobs] == [None, QUESTION.text]
     statuses = [job.status for job in jobs]
     assert statuses == [Status.QUEUED, Status.WAITING_FOR_INPUT]

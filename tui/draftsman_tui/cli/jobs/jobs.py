@@ -15,7 +15,7 @@ from draftsman.entities import cells
 from draftsman.entities.cells import Cell
 from draftsman.entities.filter_values import unknown_value
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
-from draftsman.entities.queues import hold_text, worker_text
+from draftsman.entities.queues import hold_text
 from draftsman.errors import Refused, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import COUNT_LIMIT, count_text
@@ -24,7 +24,6 @@ from draftsman.ids import job_name, question_name, unknown_question
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.retries import layer
 from draftsman.text import first_line
-from draftsman.worker.registry.registered_worker import missing_worker
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_count, print_list, print_table, selected
 from draftsman_tui.cli.queues.order import print_queued
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from draftsman.jobs.job_summary import JobFilters, JobSummary
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
-    from draftsman.worker.registry.registered_worker import ServingWorker
 
 MAX_JOBS: Final = 1000
 """Maximum number of jobs in a listing."""
@@ -206,16 +204,15 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
 
 
 async def _show(app: App, rt: Runtime, jobs: Sequence[JobSummary]) -> None:
-    """Print a table that names the commands to go on, for which it reads questions and workers."""
+    """Print a table that names the commands to go on, for which it reads questions."""
     waiting = [job.number for job in jobs if job.status in WAITING]
     open_questions = await rt.questions.open_of(waiting) if waiting else []
     questions_by_job: defaultdict[int, list[Question]] = defaultdict(list)
     for question in open_questions:
         questions_by_job[question.job].append(question)
-    serving = await rt.queues.serving()
 
     def next_cell(job: JobSummary, _: datetime) -> Cell:
-        return cells.text(_next(job, questions_by_job[job.number], serving))
+        return cells.text(_next(job, questions_by_job[job.number]))
 
     # there is room for a whole status; next are the commands to use, instead of live progress
     entity = JOBS.with_cell("STATUS", lambda job, _: status_of(job, full=True))
@@ -223,7 +220,7 @@ async def _show(app: App, rt: Runtime, jobs: Sequence[JobSummary]) -> None:
     print_table(app, entity, jobs, datetime.now(UTC))
 
 
-def _next(job: JobSummary, questions: Sequence[Question], serving: list[ServingWorker]) -> str:
+def _next(job: JobSummary, questions: Sequence[Question]) -> str:
     """Summarize the reason for waiting, or the last error."""
     if job.job_paused:
         return hold_text(job)
@@ -241,10 +238,7 @@ def _next(job: JobSummary, questions: Sequence[Question], serving: list[ServingW
             reason = one_line(job.sleep_reason or "its start time")
             return f"{reason} {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
-            if job.hold:
-                return hold_text(job)
-            missing = missing_worker(serving, job.queue, job.type)
-            return worker_text(missing, job.queue, job.type)
+            return hold_text(job)
         case Status.CLAIMED:
             return "a worker to start it"
         case Status.FAILED | Status.DEAD_LETTER:

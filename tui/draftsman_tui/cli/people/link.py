@@ -43,7 +43,7 @@ async def link(app: App, code: str | None, web: bool, qr: bool) -> None:
         require(of_channel("web"))
     from draftsman.settings.channel_tables import section_of
 
-    settings = section_of(app.settings, "web")
+    settings = section_of(app.settings, "web").in_use(app.settings)
     async with app.runtime() as rt:
         result = await act(app, rt, actions.sign_in, settings.origin, prints=app.json)
     if app.json:

@@ -23,9 +23,10 @@ from draftsman.jobs.details.sections.section import (
     flat,
     name,
 )
-from draftsman.jobs.job import Job
+from draftsman.jobs.job import Job, Status
+from draftsman.jobs.retries import error_class_text
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
-from draftsman.jobs.runs.saved_data import Artifact
+from draftsman.jobs.runs.saved_data import Artifact, StepSummary
 from draftsman.jobs.status_display import Meaning
 from draftsman.value_format import fields, usage_lines
 
@@ -56,7 +57,7 @@ def _run(run: Run, details: JobDetails, reader: Reader) -> Iterator[Line]:
     start = reader.clock(run.started_at, Meaning.NEUTRAL)
     yield (faint(f"worker {worker_name(run.worker_id)}, "), start, *end)
     if run.error:
-        kind = f" ({run.error_class})" if run.error_class else ""
+        kind = f" ({error_class_text(run.error_class)})" if run.error_class else ""
         yield (LineSpan(f"{flat(run.error)}{kind}", error),)
     if run.usage:
         yield (faint(flat(usage_lines(run.usage))),)
@@ -69,25 +70,43 @@ def steps(details: JobDetails, reader: Reader) -> Iterator[Entry]:
         line: Line = (
             LineSpan(f"{step.status:<8}", meaning),
             name(flat(step.key)),
-            f"  run .{step.run}  ",
+            f"  {reader.run(step.run)}  ",
             reader.ago(step.finished_at or step.created_at),
             "" if step.size is None else f"  {format_size(step.size)}",
         )
-        yield Entry("", (line,))
+        yield Entry("", ((*line, *_position(step, details)),))
     if len(details.steps) > MAX_STEPS:
-        command = f"draftsman show {details.job.name} --json | jq .steps"
-        yield Entry("", ((faint(f"earlier steps: {command}"),),))
+        command = f": draftsman show {details.job.name} --json | jq .steps"
+        where = command if reader.types_commands else " are not shown here"
+        yield Entry("", ((faint(f"earlier steps{where}"),),))
+
+
+def _position(step: StepSummary, details: JobDetails) -> Line:
+    """Return a mark of where the job is: in its unfinished steps, else after the newest step."""
+    is_pending = step.finished_at is None
+    is_after = step is details.steps[0] and all(other.finished_at for other in details.steps)
+    if details.is_over or not (is_pending or is_after):
+        return ()
+    if details.job.status is Status.RUNNING:
+        return (_mark("now" if is_pending else "now after it"),)
+    return (_mark(f"the next run continues {'here' if is_pending else 'after it'}"),)
+
+
+def _mark(text: str) -> LineSpan:
+    return LineSpan(f"  ← {text}", Meaning.ACTIVE)
 
 
 def checkpoints(details: JobDetails, reader: Reader) -> Iterator[Entry]:
     """Yield the run and the sizes of each checkpoint."""
     for checkpoint in details.checkpoints:
         work = checkpoint.work_size
+        is_next = checkpoint is details.checkpoints[0] and not details.is_over
         line: Line = (
-            f"run .{checkpoint.run}  ",
+            f"{reader.run(checkpoint.run)}  ",
             reader.ago(checkpoint.created_at),
             f"  {format_size(checkpoint.size)} of data",
             "" if work is None else f", {format_size(work)} of work",
+            _mark("the next run continues from here") if is_next else "",
         )
         yield Entry("", (line,))
 
@@ -95,7 +114,7 @@ def checkpoints(details: JobDetails, reader: Reader) -> Iterator[Entry]:
 def artifacts(details: JobDetails, reader: Reader) -> Iterator[Entry]:
     """Yield the name, kind and size of each artifact."""
     for artifact in details.artifacts:
-        run = f"  run .{artifact.run}  "
+        run = f"  {reader.run(artifact.run)}  "
         line: Line = (
             LineSpan(flat(artifact.name), is_name=True, url=reader.artifact_url(artifact)),
             f"  {artifact.kind}  {format_size(artifact.size)}{run}",
@@ -123,11 +142,9 @@ def result_parts(job: Job) -> Iterator[SectionText]:
     The agent's own `data` may name files on its worker, so it is only in the JSON output.
     """
     values = job.result or {}
-    texts = [
-        *result_text.summary_lines(values),
-        result_text.change_summary(values),
-        result_text.validation_summary(values),
-    ]
+    for text in result_text.summary_lines(values):
+        yield SectionText(text, is_markdown=True)
+    texts = [result_text.change_summary(values), result_text.validation_summary(values)]
     if summary := "\n".join(filter(None, texts)):
         yield SectionText(summary)
     command = f"draftsman show {job.name} --json"
@@ -136,4 +153,4 @@ def result_parts(job: Job) -> Iterator[SectionText]:
     other_fields = result_text.unrendered_fields(values)
     data = [f"data: {command} | jq .result.data"] if other_fields.pop("data", None) else []
     if lines := [*data, *fields(other_fields, command)]:
-        yield SectionText("\n".join(lines))
+        yield SectionText("\n".join(lines), values=other_fields)

@@ -24,7 +24,7 @@ from draftsman.jobs.details.service.waiting import wait_reason
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.event_kinds import COMMON_KINDS
-from draftsman.jobs.job import FAILURES, TERMINAL, WAITING, Job, Status
+from draftsman.jobs.job import CLAIMABLE, FAILURES, TERMINAL, WAITING, Job, Status
 from draftsman.jobs.job_summary import (
     JobFilters,
     JobPage,
@@ -36,6 +36,7 @@ from draftsman.jobs.runs.run import Run
 from draftsman.jobs.runs.store import run_state
 from draftsman.questions.store import questions
 from draftsman.worker.registry import store as workers
+from draftsman.worker.registry.registered_worker import ServingWorker, missing_worker
 
 if TYPE_CHECKING:
     from draftsman.jobs.details.job_details import JobDetails
@@ -147,7 +148,7 @@ class ReadModel:
         return {str(status): counts.get(status, 0) for status in Status}
 
     async def with_figures(self, jobs: Sequence[JobSummary]) -> list[JobSummary]:
-        """Return jobs with their cost, changes, progress and open questions."""
+        """Return jobs with their cost, changes, progress, open questions and lack of a worker."""
         from draftsman.agent_runs.activity import store as activity
         from draftsman.agent_runs.activity.activity import AgentProgress
         from draftsman.deliveries.action_text import action_text
@@ -155,12 +156,14 @@ class ReadModel:
         started = [job.number for job in jobs if job.run_count]
         running = [job.number for job in jobs if job.status is Status.RUNNING]
         waiting = [job.number for job in jobs if job.status in WAITING]
+        claimable = any(job.status in CLAIMABLE and job.hold is None for job in jobs)
         progress = {number: AgentProgress() for number in running}
         async with self._db.connection() as conn:
             figures = {item.number: item for item in await activity.figures(conn, started)}
             for number, row in await activity.latest(conn, running) if running else ():
                 progress[number].add(row)
             open_questions = await questions.asked(conn, waiting) if waiting else []
+            serving = await workers.serving(conn, self._lease) if claimable else []
         for number, text, action, expires_at in open_questions:
             if number in figures:
                 asks = action_text(action) if action else text
@@ -171,7 +174,9 @@ class ReadModel:
         for number, line in progress.items():
             if number in figures:
                 figures[number] = replace(figures[number], progress=line.text)
-        return [replace(job, figures=figures.get(job.number)) for job in jobs]
+        return [
+            replace(job, figures=figures.get(job.number), hold=_hold(job, serving)) for job in jobs
+        ]
 
     runs = on_connection(run_state.runs)
 
@@ -460,3 +465,10 @@ async def _scan_of(conn: Connection, filters: JobFilters) -> _Scan:
         params | {"before": end, "lowest": lowest},
         lowest if lowest > max(first, 1) else None,
     )
+
+
+def _hold(job: JobSummary, serving: Sequence[ServingWorker]) -> str | None:
+    """Return why a job cannot be claimed, or which worker a claimable job lacks."""
+    if job.hold is not None or job.status not in CLAIMABLE or job.job_paused:
+        return job.hold
+    return missing_worker(serving, job.queue, job.type)
