@@ -23,10 +23,10 @@ REAPED = 1.0
 """Seconds until the CPU of an ended server process is counted."""
 TABLES: tuple[LiteralString, ...] = (
     "CREATE TABLE floor_ready (job int PRIMARY KEY)",
-    "CREATE TABLE floor_runs (job int PRIMARY KEY, started_at timestamptz NOT NULL DEFAULT now(),"
-    " ended_at timestamptz) WITH (fillfactor = 50)",
-    "CREATE TABLE floor_events (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
-    " at timestamptz NOT NULL DEFAULT now(), ended int[] NOT NULL, started int[] NOT NULL)",
+    """CREATE TABLE floor_runs (job int PRIMARY KEY, ended_at timestamptz,
+       started_at timestamptz NOT NULL DEFAULT now()) WITH (fillfactor = 50)""",
+    """CREATE TABLE floor_events (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+       ended int[] NOT NULL, started int[] NOT NULL, at timestamptz NOT NULL DEFAULT now())""",
     "CREATE TABLE floor_workers (running int[] NOT NULL)",
     "INSERT INTO floor_ready SELECT generate_series(1, %s)",
     "INSERT INTO floor_workers VALUES ('{}')",
