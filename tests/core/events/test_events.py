@@ -214,7 +214,7 @@ async def test_one_statement_over_many_jobs_writes_an_event_for_each(
         " WHERE number <> %s",
         (numbers[0],),
     )
-    query = "SELECT job FROM draftsman.job_events WHERE kind = 'job_canceled' ORDER BY id"
+    query = "SELECT job FROM draftsman.events WHERE kind = 'job_canceled' ORDER BY id"
     assert [job for (job,) in await rows(conn, query)] == numbers[1:]
 
 

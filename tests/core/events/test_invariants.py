@@ -90,6 +90,9 @@ BREAK = {
     "events_belong_to_jobs": (
         "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (999, 'k', 'a')"
     ),
+    "event_rows_are_of_a_block": (
+        "INSERT INTO draftsman.job_events (job, jobs, kind, actor) VALUES (128, '{1}', 'k', 'a')"
+    ),
     "archived_months_are_empty": (
         "WITH m AS (INSERT INTO draftsman.event_archives (month, events, sha256, host, path)"
         " SELECT date_trunc('month', now(), 'UTC') AT TIME ZONE 'UTC', 1, '', '', ''"
