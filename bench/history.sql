@@ -24,8 +24,8 @@ SELECT g, 1, %(worker)s, g,
   FROM generate_series(%(first)s::int, %(last)s::int) g
 
 -- name: events
-INSERT INTO draftsman.job_events (job, run, kind, from_status, to_status, actor)
-SELECT g, CASE WHEN s.step > 1 THEN 1 END,
+INSERT INTO draftsman.job_events (job, jobs, run, kind, from_status, to_status, actor)
+SELECT draftsman.event_block(g), array_agg(g::bigint), CASE WHEN s.step > 1 THEN 1 END,
        CASE s.step WHEN 1 THEN 'job_created' WHEN 2 THEN 'job_started'
             ELSE draftsman.transition_kind(s.before, s.after) END,
        s.before, s.after, 'worker:bench'
@@ -35,6 +35,8 @@ SELECT g, CASE WHEN s.step > 1 THEN 1 END,
        (2, 'queued', 'running'),
        (3, 'running', CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'waiting_for_input'
                       END::draftsman.job_status)) AS s (step, before, after)
+ GROUP BY draftsman.event_block(g), g / 32, s.step, s.before, s.after
+ ORDER BY s.step
 
 -- name: questions
 INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices, digest,

@@ -20,11 +20,15 @@ INSERT INTO draftsman.event_epoch (epoch) VALUES (1);
 
 -- The epoch of new events is a constant of the table rather than a query for each event.
 --
--- A claim that also starts its job writes one row, from `queued` or `resumed` to `running`, for two
--- events: it saves a third of the WAL of events and their indexes. The view `events` shows both;
--- the id of `job_claimed` is the odd number before that of the row. Fixed widths come first, so
--- that no byte is spent on alignment.
-CREATE SEQUENCE draftsman.job_event_ids INCREMENT BY 2 START WITH 2;
+-- The events of a statement that differ only in their job are one row, with the jobs in an array,
+-- which saves most of the WAL of events and their indexes. Such jobs are of one block: their numbers
+-- differ in the last seven bits only, and `job` has the first number of the block, by which the
+-- events of a job are found. A claim that also starts its jobs writes one row, from `queued` or
+-- `resumed` to `running`, for two events of each job. The views `events` and `event_stream` show
+-- single events. The id of an event is that of its row, plus twice the place of its job in the
+-- block; the odd number before it is that of `job_claimed`. Fixed widths come first, so that no byte
+-- is spent on alignment.
+CREATE SEQUENCE draftsman.job_event_ids INCREMENT BY 256 START WITH 256;
 
 CREATE TABLE draftsman.job_events (
     job          bigint NOT NULL,
@@ -37,17 +41,20 @@ CREATE TABLE draftsman.job_events (
     to_status    draftsman.job_status,
     kind         text NOT NULL,
     actor        text NOT NULL,
-    payload      jsonb NOT NULL DEFAULT '{}' CHECK (pg_column_size(payload) <= 65536)
+    payload      jsonb NOT NULL DEFAULT '{}' CHECK (pg_column_size(payload) <= 65536),
+    jobs         bigint[]
 ) PARTITION BY RANGE (created_at);
 
 COMMENT ON TABLE draftsman.job_events IS
-    'Events: a row for every transition and every other change. A claim that starts its job '
-    'writes a single row for both transitions, from `queued` or `resumed` to `running`; the view '
-    '`events` shows both. Append-only, partitioned by month.';
-COMMENT ON COLUMN draftsman.job_events.job IS 'its job';
+    'Rows of events: of every transition and every other change. The events of a statement that '
+    'differ only in their job are one row, and so are both transitions of a claim that starts its '
+    'job. The views `events` and `event_stream` have single events. Append-only, partitioned by '
+    'month.';
+COMMENT ON COLUMN draftsman.job_events.job IS
+    'its job; of several jobs the first number of their block of 128';
 COMMENT ON COLUMN draftsman.job_events.id IS
-    'the order within a job; an even number, the odd one before it is free for the first event of '
-    'a row of two';
+    'the order within a job; the numbers up to the next multiple of 256 are for the events of the '
+    'row';
 COMMENT ON COLUMN draftsman.job_events.created_at IS 'the wall-clock time';
 COMMENT ON COLUMN draftsman.job_events.txid IS
     'transaction id; epoch, txid and id order the stream of all events, so that a reader misses '
@@ -62,6 +69,8 @@ COMMENT ON COLUMN draftsman.job_events.kind IS 'the kind of the event';
 COMMENT ON COLUMN draftsman.job_events.actor IS
     'the actor: `channel:id`, `worker:…`, `system`, or the database role of a psql session';
 COMMENT ON COLUMN draftsman.job_events.payload IS 'details, at most 10 KB';
+COMMENT ON COLUMN draftsman.job_events.jobs IS
+    'the jobs of an event of several jobs; NULL: a single job';
 
 CREATE INDEX job_events_job ON draftsman.job_events (job, id);
 CREATE INDEX job_events_cursor ON draftsman.job_events (epoch, txid, id);

@@ -10,7 +10,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Set
 from pathlib import Path
 from typing import Final
 
@@ -24,11 +24,11 @@ ALWAYS: Final = (
     "tests/acceptance/",
     "tests/core/races/",
     "tests/core/stateful/",
-    "::test_the_story_of_a_job",
-    "tests/bots/test_documents.py",
 )
-"""Parts of the names of tests that are never costly: the promises to a user, by the installed
-commands, in each channel and in races; and all snapshots, which would be unused otherwise."""
+"""Folders of tests that are never costly: the promises to a user, by the installed commands and in
+races. Neither is a test with a snapshot, which would be unused otherwise."""
+SNAPSHOT: Final = "snapshot"
+"""The fixture of syrupy."""
 OPTIONS: Final = ("-n", "5", "--dist", "worksteal", "-m", "not slow", "-q")
 
 
@@ -41,7 +41,7 @@ def mark_costly(items: Iterable[pytest.Item]) -> None:
     """Mark the tests of the listed functions."""
     listed = costly_functions()
     for item in items:
-        if _function(item.nodeid) in listed:
+        if _function(item.nodeid) in listed and not _has_snapshot(item):
             item.add_marker("costly")
 
 
@@ -51,33 +51,43 @@ class CostRecorder:
     def __init__(self) -> None:
         self._before = _cpu()
         self.costs: defaultdict[str, float] = defaultdict(float)
+        self.kept: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Add what the phase of a test cost to its report."""
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Add what the phase of a test cost to its report, and whether it has a snapshot."""
         report = yield
         now = _cpu()
-        report.user_properties.append(("cpu", now - self._before))
+        report.user_properties += [("cpu", now - self._before), (SNAPSHOT, _has_snapshot(item))]
         self._before = now
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add up the costs of a function."""
+        function = _function(report.nodeid)
         costs = [float(str(cost)) for name, cost in report.user_properties if name == "cpu"]
-        self.costs[_function(report.nodeid)] += sum(costs)
+        self.costs[function] += sum(costs)
+        if (SNAPSHOT, True) in report.user_properties:
+            self.kept.add(function)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the list."""
         if not hasattr(session.config, "workerinput"):
-            FILE.write_text("".join(f"{name}\n" for name in costly(self.costs)), "utf-8")
+            names = costly(self.costs, self.kept)
+            FILE.write_text("".join(f"{name}\n" for name in names), "utf-8")
 
 
-def costly(costs: Mapping[str, float]) -> list[str]:
-    """Return the functions that cost most, until the others are within the budget."""
+def costly(costs: Mapping[str, float], kept: Set[str]) -> list[str]:
+    """Return the functions that cost most, until the others are within the budget.
+
+    Those that are `kept` are never costly, like those of ALWAYS.
+    """
     left = sum(costs.values())
     names: list[str] = []
     for name, cost in sorted(costs.items(), key=lambda item: -item[1]):
-        if left > BUDGET and not any(part in name for part in ALWAYS):
+        if left > BUDGET and name not in kept and not name.startswith(ALWAYS):
             names.append(name)
             left -= cost
     return sorted(names)
@@ -86,6 +96,10 @@ def costly(costs: Mapping[str, float]) -> list[str]:
 def pytest_configure(config: pytest.Config) -> None:
     """Record the costs; called as a plugin."""
     config.pluginmanager.register(CostRecorder())
+
+
+def _has_snapshot(item: pytest.Item) -> bool:
+    return SNAPSHOT in getattr(item, "fixturenames", ())
 
 
 def _function(nodeid: str) -> str:

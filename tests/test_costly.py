@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
-from tests.costly import ALWAYS, BUDGET, costly, costly_functions
+from tests.costly import ALWAYS, BUDGET, costly, costly_functions, mark_costly
 
 ROOT: Final = Path(__file__).parents[1]
 DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -26,10 +27,24 @@ def test_each_costly_test_exists() -> None:
 
 
 def test_those_that_cost_most_are_costly_until_the_others_fit() -> None:
-    costs = {
-        "tests/test_a.py::test_cheaper": BUDGET / 3,
-        "tests/test_a.py::test_dear": BUDGET,
-        f"{ALWAYS[0]}test_a.py::test_promise": BUDGET / 2,
-        "tests/test_a.py::test_cheap": 1.0,
+    kept = "tests/test_a.py::test_snapshot"
+    shares = {
+        kept: 0.4,
+        f"{ALWAYS[0]}test_a.py::test_promise": 0.38,
+        "tests/test_a.py::test_dear": 0.35,
+        "tests/test_a.py::test_cheaper": 0.2,
     }
-    assert costly(costs) == ["tests/test_a.py::test_dear"]
+    costs = {name: share * BUDGET for name, share in shares.items()}
+    assert costly(costs, {kept}) == ["tests/test_a.py::test_dear"]
+
+
+def test_a_listed_test_with_a_snapshot_is_not_costly() -> None:
+    marks: dict[str, list[str]] = {"snapshot": [], "database": []}
+    items: list[Any] = [
+        SimpleNamespace(
+            nodeid=f"{min(costly_functions())}[case]", fixturenames=[name], add_marker=added.append
+        )
+        for name, added in marks.items()
+    ]
+    mark_costly(items)
+    assert marks == {"snapshot": [], "database": ["costly"]}

@@ -17,9 +17,10 @@ _UNIT_NAMES: Final = {
     86_400.0: "d day days",
     604_800.0: "w week weeks",
 }
-_UNITS: Final = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
+UNITS: Final = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
+"""Seconds of each name of a unit."""
 _PART = re.compile(
-    rf"([0-9]{{1,9}}(?:\.[0-9]{{1,3}})?)\s*({'|'.join(_UNITS)})(?![a-z])", re.IGNORECASE
+    rf"([0-9]{{1,9}}(?:\.[0-9]{{1,3}})?)\s*({'|'.join(UNITS)})(?![a-z])", re.IGNORECASE
 )
 _DURATION = re.compile(rf"(?:{_PART.pattern}\s*)+", re.IGNORECASE)
 _NO_UNIT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?")
@@ -50,7 +51,7 @@ class OutOfRange(UsageError):
 
 
 class NoUnit(UsageError):
-    """A number that is no duration, since nobody can tell of what."""
+    """A number without a unit of time."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"duration {text!r} has no unit; use {text}s, {text}m, {text}h or {text}d")
@@ -65,7 +66,7 @@ def parse_duration(text: str, *, most: float = MAX_DURATION) -> float:
     if _NO_UNIT.fullmatch(text):
         raise NoUnit(text)
     if _DURATION.fullmatch(text):
-        seconds = sum(float(count) * _UNITS[unit.lower()] for count, unit in _PART.findall(text))
+        seconds = sum(float(count) * UNITS[unit.lower()] for count, unit in _PART.findall(text))
     else:
         raise UsageError(f"invalid duration {text!r}; examples: 90s, 10m, 2h, 1d, 1h30m")
     if not 0 < seconds <= most:

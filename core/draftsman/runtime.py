@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from draftsman.queues.service.queues import Queues
     from draftsman.queues.service.reservations import Reservations
     from draftsman.queues.service.sweeps import LimitSweep, PostponedWork, TypeSweep
-    from draftsman.repos.service import Repos
+    from draftsman.repos.service import CurrentCatalog, Repos
     from draftsman.schedules.service.declared_schedules import DeclaredSchedules
     from draftsman.schedules.service.firing import Firing
     from draftsman.schedules.service.job_forms import JobForms
@@ -116,14 +116,13 @@ class Runtime:
     policy: Policy
     viewer: Actor | None = None
     """Who reads with these services; None: draftsman itself, such as a worker."""
+    shared: Runtime | None = None
+    """The services of draftsman itself, of which all viewers of the process share a few."""
 
     def seen_by(self, viewer: Actor) -> Runtime:
         """Return services that show the viewer what they may see, and nothing else."""
-        seen = replace(
-            self, db=self.db.seen_by(partial(visibility.visible_repos, viewer)), viewer=viewer
-        )
-        vars(seen)["schemas"] = self.schemas  # its child processes are those of this process
-        return seen
+        db = self.db.seen_by(partial(visibility.visible_repos, viewer))
+        return replace(self, db=db, viewer=viewer, shared=self.shared or self)
 
     @cached_property
     def limits(self) -> JobLimits:
@@ -142,6 +141,8 @@ class Runtime:
     @cached_property
     def schemas(self) -> SchemaChecker:
         """Checks of JSON Schema in a child process."""
+        if self.shared is not None:
+            return self.shared.schemas
         from draftsman.json_schemas.checker import SchemaChecker
 
         return SchemaChecker()
@@ -149,11 +150,20 @@ class Runtime:
     # Requests and jobs.
 
     @cached_property
+    def catalog(self) -> CurrentCatalog:
+        """All repositories, as this process last read them."""
+        if self.shared is not None:
+            return self.shared.catalog
+        from draftsman.repos.service import CurrentCatalog
+
+        return CurrentCatalog(self.db)
+
+    @cached_property
     def repos(self) -> Repos:
         """Repositories, their labels and profiles."""
         from draftsman.repos.service import Repos
 
-        return Repos(self.db, self.policy)
+        return Repos(self.db, self.policy, self.catalog, self.viewer)
 
     @cached_property
     def request_checks(self) -> RequestChecks:

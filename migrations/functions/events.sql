@@ -7,28 +7,82 @@ SET LOCAL check_function_bodies = off;
 
 -- Events as they are read -------------------------------------------------------------------------
 
--- The events in a row of job_events.
+-- The first number of the block of a job: numbers that differ in the last seven bits only.
+CREATE OR REPLACE FUNCTION draftsman.event_block(job bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN job & -128;
+
+-- The events in a row of job_events that are of one job.
 CREATE OR REPLACE FUNCTION draftsman.events_of_row(
-    id bigint, run int, kind text, from_status draftsman.job_status, to_status draftsman.job_status
+    job bigint, id bigint, run int, kind text, from_status draftsman.job_status,
+    to_status draftsman.job_status, jobs bigint[]
 ) RETURNS TABLE (
     id bigint, run int, kind text, from_status draftsman.job_status, to_status draftsman.job_status
 )
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT id - 1, NULL::int, 'job_claimed', from_status, 'claimed'::draftsman.job_status
+    SELECT CASE WHEN jobs IS NULL THEN id ELSE id + 2 * (job & 127) END - 1, NULL::int,
+           'job_claimed', from_status, 'claimed'::draftsman.job_status
      WHERE from_status IN ('queued', 'resumed') AND to_status = 'running'
      UNION ALL
-    SELECT id, run, kind,
+    SELECT CASE WHEN jobs IS NULL THEN id ELSE id + 2 * (job & 127) END, run, kind,
            CASE WHEN from_status IN ('queued', 'resumed') AND to_status = 'running'
                 THEN 'claimed' ELSE from_status END,
            to_status
 $$;
 
--- The events as they are read.
+-- The events as they are read. Those of a job are found by its number.
 CREATE OR REPLACE VIEW draftsman.events AS
     SELECT r.job, e.id, e.run, e.kind, e.from_status, e.to_status, r.actor, r.payload, r.created_at,
            r.epoch, r.txid
       FROM draftsman.job_events r
-     CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e;
+     CROSS JOIN LATERAL draftsman.events_of_row(
+           r.job, r.id, r.run, r.kind, r.from_status, r.to_status, NULL) e
+     WHERE r.jobs IS NULL
+     UNION ALL
+    SELECT j.number, e.id, e.run, e.kind, e.from_status, e.to_status, r.actor, r.payload,
+           r.created_at, r.epoch, r.txid
+      FROM draftsman.job_requests j
+      JOIN draftsman.job_events r ON r.job = draftsman.event_block(j.number)
+       AND j.number = ANY (r.jobs)
+     CROSS JOIN LATERAL draftsman.events_of_row(
+           j.number, r.id, r.run, r.kind, r.from_status, r.to_status, r.jobs) e;
+
+-- The same events in the order of the stream. `row_id` and `row_kind` are those of the row, and in
+-- its indexes: the ids of its events are from `row_id - 1` to `row_id + 254`.
+CREATE OR REPLACE VIEW draftsman.event_stream AS
+    SELECT j.job, e.id, e.run, e.kind, e.from_status, e.to_status, r.actor, r.payload, r.created_at,
+           r.epoch, r.txid, r.id AS row_id, r.kind AS row_kind
+      FROM draftsman.job_events r
+     CROSS JOIN LATERAL unnest(coalesce(r.jobs, ARRAY[r.job])) j (job)
+     CROSS JOIN LATERAL draftsman.events_of_row(
+           j.job, r.id, r.run, r.kind, r.from_status, r.to_status, r.jobs) e;
+
+-- The first or the newest events of a job after an id, up to a number of rows. Those in rows of
+-- several jobs are few, at most three a run.
+CREATE OR REPLACE FUNCTION draftsman.events_of_job(
+    job bigint, after bigint, most int, newest boolean
+) RETURNS SETOF draftsman.events
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT events_of_job.job, e.id, e.run, e.kind, e.from_status, e.to_status, r.actor, r.payload,
+           r.created_at, r.epoch, r.txid
+      FROM ((SELECT * FROM draftsman.job_events r
+              WHERE NOT newest AND r.job = events_of_job.job AND r.jobs IS NULL AND r.id > after
+              ORDER BY r.id
+              LIMIT most)
+             UNION ALL
+            (SELECT * FROM draftsman.job_events r
+              WHERE newest AND r.job = events_of_job.job AND r.jobs IS NULL AND r.id > after
+              ORDER BY r.id DESC
+              LIMIT most)
+             UNION ALL
+            SELECT * FROM draftsman.job_events r
+             WHERE r.job = draftsman.event_block(events_of_job.job)
+               AND events_of_job.job = ANY (r.jobs) AND r.id > after - 254) r
+     CROSS JOIN LATERAL draftsman.events_of_row(
+           events_of_job.job, r.id, r.run, r.kind, r.from_status, r.to_status, r.jobs) e
+     WHERE e.id > after
+     ORDER BY CASE WHEN newest THEN -e.id ELSE e.id END
+     LIMIT most
+$$;
 
 CREATE OR REPLACE FUNCTION draftsman.current_epoch() RETURNS int
 LANGUAGE sql STABLE AS
@@ -167,17 +221,17 @@ BEGIN
     END IF;
     INSERT INTO draftsman.event_archives
            (month, events, sha256, host, path, last_epoch, last_txid, last_id)
-    SELECT month, (SELECT count(*) FROM draftsman.events
+    SELECT month, (SELECT count(*) FROM draftsman.event_stream
                  WHERE created_at >= first AND created_at < after),
            sha256, host, path, l.epoch, l.txid, l.id
       FROM (SELECT 1) one
-      LEFT JOIN (SELECT epoch, txid, id FROM draftsman.job_events
+      LEFT JOIN (SELECT epoch, txid, id FROM draftsman.event_stream
                   WHERE created_at >= first AND created_at < after
-                  ORDER BY epoch DESC, txid DESC, id DESC LIMIT 1) l ON true
+                  ORDER BY epoch DESC, txid DESC, row_id DESC, id DESC LIMIT 1) l ON true
     RETURNING event_archives.events INTO found;
     INSERT INTO draftsman.archived_jobs (job, month, events, transitions)
     SELECT e.job, month, count(*), count(e.to_status)
-      FROM draftsman.events e
+      FROM draftsman.event_stream e
      WHERE e.created_at >= first AND e.created_at < after
      GROUP BY e.job;
     EXECUTE format('ALTER TABLE draftsman.job_events DETACH PARTITION draftsman.%I', name);
@@ -203,7 +257,9 @@ SELECT draftsman.make_event_partitions(3);
 
 CREATE OR REPLACE FUNCTION draftsman.grant_events() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
-        draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status),
+        draftsman.event_block(bigint), draftsman.events_of_row(bigint, bigint, int, text,
+            draftsman.job_status, draftsman.job_status, bigint[]),
+        draftsman.events_of_job(bigint, bigint, int, boolean),
         draftsman.current_epoch(), draftsman.may_insert_event(bigint, text, text, jsonb)');
     SELECT draftsman.grant_to('worker', 'EXECUTE ON FUNCTION
         draftsman.make_event_partitions(int), draftsman.make_event_partition(date),

@@ -82,9 +82,11 @@ BEGIN
             THEN true
            ELSE draftsman.refuse_creation(n, s) END;
     IF NOT FOUND THEN
-        INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
-        SELECT unnest(g.jobs) AS job, 'job_created', g.status, who, g.payload
-          FROM (SELECT array_agg(n.number) AS jobs, s.status,
+        INSERT INTO draftsman.job_events (job, jobs, kind, to_status, actor, payload)
+        SELECT CASE WHEN g.count = 1 THEN g.first ELSE g.block END,
+               CASE WHEN g.count > 1 THEN g.jobs END, 'job_created', g.status, who, g.payload
+          FROM (SELECT draftsman.event_block(n.number) AS block, count(*), min(n.number) AS first,
+                       array_agg(n.number) AS jobs, s.status,
                        jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
                            'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
                            'retry_of', n.retry_of)) || detail AS payload
@@ -104,8 +106,9 @@ BEGIN
                              OR draftsman.is_template(n.template, n.template_version))
                         THEN true
                        ELSE draftsman.refuse_creation(n, s) END
-                 GROUP BY s.status, n.type, n.source, n.mode, n.agent, n.repo_name, n.retry_of) g
-         ORDER BY job;
+                 GROUP BY block, s.status, n.type, n.source, n.mode, n.agent, n.repo_name,
+                          n.retry_of) g
+         ORDER BY g.block;
     END IF;
     IF role <> 'owner' THEN
         SELECT n.invoker_id AS invoker, draftsman.forged_column(j.job) AS forged INTO wrong
@@ -365,7 +368,7 @@ BEGIN
                AND count(*) FILTER (WHERE e.payload -> 'key' = request -> 'key'
                    OR (e.payload -> 'digest', e.payload -> 'requester')
                       = (request -> 'digest', request -> 'requester')) = 0
-              FROM draftsman.job_events e
+              FROM draftsman.events e
              WHERE e.job = join_request.job AND e.kind = 'request_joined');
 END $$;
 
@@ -404,8 +407,8 @@ END $$;
 
 -- State machine -----------------------------------------------------------------------------------
 
--- Checks the changes of jobs, records their events, and does all that follows from them. The two
--- events of a fused transition are in a single row (events_of_row).
+-- Checks the changes of jobs, records their events, and does all that follows from them. The events
+-- that differ only in their job are in a single row, and so are those of a fused transition.
 --
 -- A session plans the statements of a trigger once, for the first batch that it sees, and the plan
 -- has to fit every later batch. A full join is a hash or merge join, never a nested loop; `number`
@@ -435,47 +438,56 @@ BEGIN
        OR draftsman.session_kind() = 'person' THEN
         who := draftsman.session_actor();
     END IF;
-    INSERT INTO draftsman.job_events (job, run, kind, from_status, to_status, actor, payload)
-    SELECT n.number,
-           CASE WHEN 'running' IN (o.status, n.status) THEN n.run_count END,
-           CASE WHEN n.version = o.version + 2 THEN 'job_started'
-                WHEN n.status = 'completed' THEN 'job_completed'
-           ELSE draftsman.transition_kind(o.status, n.status) END, o.status, n.status,
-           CASE WHEN n.status = 'canceled' AND n.cancel_requested_by = 'system' THEN 'system'
-           ELSE coalesce(who, 'worker:' || coalesce(n.worker_id, o.worker_id), session_user) END,
-           CASE WHEN n.status IN ('running', 'claimed', 'queued', 'resumed')
-                     OR n.status = 'completed' AND (n.result ? 'summary') IS NOT TRUE THEN detail
-           ELSE draftsman.transition_details(n.number, n.status, n.result, n.last_error,
-                n.error_class, n.attempts, n.retry_count, n.next_retry_at, n.run_at,
-                n.cancel_reason, n.cancel_requested_by) || detail END
-      FROM new_states n
-      FULL JOIN old_states o ON o.number = n.number
-     WHERE CASE
-           WHEN draftsman.refuse_state(n.number, draftsman.violated_rule(n::draftsman.job_states))
-               THEN false
-           WHEN o.status = n.status AND n.version = o.version
-                AND n.lease_token IS NOT DISTINCT FROM o.lease_token
-               THEN o.finished_at IS NOT NULL AND draftsman.refuse_finished_job(n.number)
-           WHEN n.status = 'running' AND o.status IN ('queued', 'resumed')
-                AND n.version = o.version + 2 THEN true
-           WHEN n.status = 'completed' AND o.status = 'running'
-                AND n.version = o.version + 1
-               THEN n.result_token = o.lease_token OR draftsman.refuse_inconsistency(
-                   n.number, 'jobs.result_of_run')
-           ELSE draftsman.check_transition(n.number, o.status, n.status, o.version, n.version,
-                o.claimed_from, o.run_count, n.lease_token = o.lease_token)
-           END
-       AND CASE
-           WHEN (n.status = 'running') <> ((
-               SELECT r.job FROM draftsman.job_runs r
-                WHERE r.job = n.number AND r.status = 'running') IS NOT NULL)
-               THEN draftsman.refuse_inconsistency(n.number, 'jobs.open_run')
-           WHEN (n.status IN ('waiting_for_input', 'waiting_for_approval')) <> ((
-               SELECT q.job FROM draftsman.job_questions q
-                WHERE q.job = n.number AND q.status = 'open' LIMIT 1) IS NOT NULL)
-               THEN draftsman.refuse_inconsistency(n.number, 'jobs.open_questions')
-           ELSE true
-           END;
+    WITH changed AS (
+        SELECT n.number, draftsman.event_block(n.number) AS block,
+               CASE WHEN 'running' IN (o.status, n.status) THEN n.run_count END AS run,
+               CASE WHEN n.version = o.version + 2 THEN 'job_started'
+                    WHEN n.status = 'completed' THEN 'job_completed'
+               ELSE draftsman.transition_kind(o.status, n.status) END AS kind,
+               o.status AS from_status, n.status AS to_status,
+               CASE WHEN n.status = 'canceled' AND n.cancel_requested_by = 'system' THEN 'system'
+               ELSE coalesce(who, 'worker:' || coalesce(n.worker_id, o.worker_id),
+                             session_user) END AS actor,
+               CASE WHEN n.status IN ('running', 'claimed', 'queued', 'resumed')
+                         OR n.status = 'completed' AND (n.result ? 'summary') IS NOT TRUE
+                    THEN detail
+               ELSE draftsman.transition_details(n.number, n.status, n.result, n.last_error,
+                    n.error_class, n.attempts, n.retry_count, n.next_retry_at, n.run_at,
+                    n.cancel_reason, n.cancel_requested_by) || detail END AS payload
+          FROM new_states n
+          FULL JOIN old_states o ON o.number = n.number
+         WHERE CASE
+               WHEN draftsman.refuse_state(
+                    n.number, draftsman.violated_rule(n::draftsman.job_states)) THEN false
+               WHEN o.status = n.status AND n.version = o.version
+                    AND n.lease_token IS NOT DISTINCT FROM o.lease_token
+                   THEN o.finished_at IS NOT NULL AND draftsman.refuse_finished_job(n.number)
+               WHEN n.status = 'running' AND o.status IN ('queued', 'resumed')
+                    AND n.version = o.version + 2 THEN true
+               WHEN n.status = 'completed' AND o.status = 'running'
+                    AND n.version = o.version + 1
+                   THEN n.result_token = o.lease_token OR draftsman.refuse_inconsistency(
+                       n.number, 'jobs.result_of_run')
+               ELSE draftsman.check_transition(n.number, o.status, n.status, o.version, n.version,
+                    o.claimed_from, o.run_count, n.lease_token = o.lease_token)
+               END
+           AND CASE
+               WHEN (n.status = 'running') <> ((
+                   SELECT r.job FROM draftsman.job_runs r
+                    WHERE r.job = n.number AND r.status = 'running') IS NOT NULL)
+                   THEN draftsman.refuse_inconsistency(n.number, 'jobs.open_run')
+               WHEN (n.status IN ('waiting_for_input', 'waiting_for_approval')) <> ((
+                   SELECT q.job FROM draftsman.job_questions q
+                    WHERE q.job = n.number AND q.status = 'open' LIMIT 1) IS NOT NULL)
+                   THEN draftsman.refuse_inconsistency(n.number, 'jobs.open_questions')
+               ELSE true
+               END
+    )
+    INSERT INTO draftsman.job_events (job, run, kind, from_status, to_status, actor, payload, jobs)
+    SELECT CASE WHEN count(*) = 1 THEN min(number) ELSE block END, run, kind, from_status,
+           to_status, actor, payload, CASE WHEN count(*) > 1 THEN array_agg(number) END
+      FROM changed
+     GROUP BY block, run, kind, from_status, to_status, actor, payload;
 
     -- a single aggregate: PostgreSQL looks up each of them again for each statement
     SELECT bit_or(
@@ -1207,7 +1219,7 @@ BEGIN
     SELECT refuse_action.job, 'action_refused', actor, detail
      WHERE (SELECT count(*) < 200
                AND count(*) FILTER (WHERE e.payload -> 'event' = detail -> 'event') = 0
-              FROM draftsman.job_events e
+              FROM draftsman.events e
              WHERE e.job = refuse_action.job AND e.kind = 'action_refused');
 END $$;
 
@@ -1338,7 +1350,7 @@ DECLARE
 BEGIN
     IF (message IS NULL AND draftsman.session_kind() = 'bot' AND draftsman.may_act_as(actor)
         AND EXISTS (
-            SELECT FROM draftsman.job_events e
+            SELECT FROM draftsman.events e
              WHERE e.job = add_attachments.job AND e.kind = 'request_joined'
                AND e.payload ->> 'requester' IN (draftsman.person_of_actor(add_attachments.actor),
                                                  add_attachments.actor))) IS NOT TRUE THEN

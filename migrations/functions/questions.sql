@@ -231,7 +231,7 @@ BEGIN
                               'event', event);
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT record_answer_change.job, record_answer_change.kind, actor, changed
-     WHERE NOT EXISTS (SELECT FROM draftsman.job_events e
+     WHERE NOT EXISTS (SELECT FROM draftsman.events e
                         WHERE e.job = record_answer_change.job
                           AND e.kind = record_answer_change.kind
                           AND e.payload @> changed);

@@ -112,6 +112,38 @@ async def test_the_next_demo_removes_what_a_killed_demo_left(
     assert [*installation.folder.rglob("demo-chat-*")] == []
 
 
+@pytest.mark.slow(fast="tests/tui/cli/demo/test_unfinished.py::test_a_killed_demo_is_taken_over")
+@pytest.mark.parametrize("option", ["--slack", "--trello"])
+async def test_a_demo_goes_on_where_it_was_killed(
+    installation: Installation, rt: Runtime, option: str
+) -> None:
+    first, choice = {
+        "--slack": ("Send", "safe fixes"),
+        "--trello": ("Add label: draftsman", "☐ 1 · safe fixes"),
+    }[option]
+    async with demonstration(installation, option, signal.SIGKILL) as (visitor, demo):
+        [page] = PAGE.findall(demo.output_text)
+        await visitor.press(first)
+        await visitor.sees("Which fixes should be applied to inventory?")
+    async with demonstration(installation, option) as (visitor, demo):
+        assert PAGE.findall(demo.output_text) == [page]
+        assert "its page and its jobs go on" in demo.output_text
+        assert await visitor.text() != ""
+        await visitor.press(choice)
+        await visitor.sees("was answered by anna: safe fixes")
+        await visitor.become("Ben")
+        if option == "--slack":
+            await visitor.press("Approve")
+        else:
+            await visitor.sees("asks for approval")
+            await visitor.press("Comment", text="approve")
+        await visitor.sees("safe fixes applied to 3 files")
+    [job] = await rt.read_model.jobs()
+    assert job.status is Status.COMPLETED
+    assert await boards_of(rt).all() == []
+    assert [*installation.folder.rglob("demo-chat-*")] == []
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [

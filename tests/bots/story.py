@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.amber import AmberSnapshotExtension
 from syrupy.location import PyTestLocation
 from syrupy.types import SnapshotIndex
 
-from draftsman_testing.channel.conversation_contract import ConversationContract
+from draftsman.runtime import Runtime
+from draftsman_testing.channel.conversation_contract import ConversationContract, Talk
+from draftsman_testing.people import People
 
 CHANGING: Final = {
     r"<!date\^[^>]*>": "TIME",
@@ -33,9 +34,11 @@ class OneTranscript(AmberSnapshotExtension):
 class ToldConversation(ConversationContract):
     """The contract of conversations, and the words of its story: `make wording` accepts them."""
 
-    @pytest.fixture(autouse=True)
-    def _accepted(self, snapshot: SnapshotAssertion) -> None:
+    async def test_the_story_of_a_job(  # type: ignore[override]
+        self, talk: Talk, people: People, rt: Runtime, snapshot: SnapshotAssertion
+    ) -> None:
         self._snapshot = snapshot.use_extension(OneTranscript)
+        await super().test_the_story_of_a_job(talk, people, rt)
 
     def check_transcript(self, transcript: str) -> None:
         for pattern, name in CHANGING.items():

@@ -8,6 +8,7 @@ from typing import Any
 
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from draftsman.settings.retention import RetentionSettings
@@ -60,8 +61,15 @@ async def partition(conn: Connection) -> str | None:
 
 
 async def age_events(make: Factory, clock: Clock) -> list[int]:
-    """Create a job of every final status in this month, and move the clock by more than a year."""
-    jobs = [await make.job_in(status) for status in ENDS]
+    """Create a job of every final status in this month, and move the clock by more than a year.
+
+    Two of them were requested by one statement, whose events are one row.
+    """
+    requests = [invocation(type="noop", queue="both") for _ in range(2)]
+    both = [job.number for job in await make.rt.submissions.submit_many(requests, make.owner)]
+    for job in both:
+        await make.rt.job_control.cancel(job, make.owner)
+    jobs = [await make.job_in(status) for status in ENDS] + both
     await clock.forward(over_a_year())
     return jobs
 

@@ -104,29 +104,33 @@ def _wait_without_threads() -> None:
         asyncio.set_child_watcher(_ChildWatcher())
 
 
-class _ChildWatcher(asyncio.PidfdChildWatcher):
-    """Watches in the event loop that started the child, of any thread, as later Pythons do."""
+if sys.version_info < (3, 12):
 
-    def attach_loop(self, loop: object) -> None:
-        pass
+    class _ChildWatcher(asyncio.PidfdChildWatcher):
+        """Watches in the event loop that started the child, of any thread, as later Pythons do."""
 
-    def is_active(self) -> bool:
-        return True
+        def attach_loop(self, loop: object) -> None:
+            pass
 
-    def add_child_handler(self, pid: int, callback: Callable[..., object], *args: object) -> None:
-        loop: Any = asyncio.get_running_loop()
-        pidfd = os.pidfd_open(pid)
+        def is_active(self) -> bool:
+            return True
 
-        def reap() -> None:
-            loop._remove_reader(pidfd)
-            os.close(pidfd)
-            try:
-                _, status = os.waitpid(pid, 0)
-            except ChildProcessError:
-                status = 255 << 8
-            callback(pid, os.waitstatus_to_exitcode(status), *args)
+        def add_child_handler(
+            self, pid: int, callback: Callable[..., object], *args: object
+        ) -> None:
+            loop: Any = asyncio.get_running_loop()
+            pidfd = os.pidfd_open(pid)
 
-        loop._add_reader(pidfd, reap)
+            def reap() -> None:
+                loop._remove_reader(pidfd)
+                os.close(pidfd)
+                try:
+                    _, status = os.waitpid(pid, 0)
+                except ChildProcessError:
+                    status = 255 << 8
+                callback(pid, os.waitstatus_to_exitcode(status), *args)
+
+            loop._add_reader(pidfd, reap)
 
 
 def _read_no_constants() -> None:

@@ -57,7 +57,9 @@ SLACK = ChannelPlugin(
     target=TargetSyntax(form="slack:CHANNEL", parse=_parse, page=page_url),
     takes_files=True,
     bot="draftsman_bots.slack.service:create",
-    statement_timeout=2.2,  # Slack waits three seconds for an acknowledgment
+    # Slack waits three seconds for an acknowledgment; LISTENER_TIMEOUT of the dispatcher is later,
+    # because the server cancels a statement sooner than a process that connects for it.
+    statement_timeout=2.0,
     facts=ChannelFacts(
         accounts="account",
         has_bot=True,

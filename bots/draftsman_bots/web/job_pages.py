@@ -30,12 +30,14 @@ from draftsman.formats.invisible import escape_invisible, line_ends
 from draftsman.ids import job_name, job_number
 from draftsman.jobs.counts import WORDS
 from draftsman.jobs.details.log_lines import FOLDED_LINES, fold, markdown_lines
+from draftsman.jobs.details.sections.events import event_line
 from draftsman.jobs.details.sections.facts import status as status_of
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import FAILURES, Status
 from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.status_display import STATUSES
+from draftsman.text import is_link
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.list_pages import MAX_FILTER, MAX_ROWS, examples, table
@@ -151,8 +153,10 @@ def parse_cursor(text: str) -> LogCursor:
 
 
 PAGE_SIZE: Final = 50
-EVENTS: Final = 100
+EVENTS: Final = 25
 """Newest events of a job that its page shows."""
+ALL_EVENTS: Final = 200
+"""Events of a page of all events of a job."""
 LOG_ITEMS: Final = 200
 """Newest chunks of output and rows of activity that its page shows, of each."""
 PATCH_MEBIBYTES: Final = 4
@@ -194,6 +198,8 @@ async def jobs(context: WebContext, request: Request) -> Response:
     rows = await rt.read_model.with_figures(jobs_page.jobs)
     counted: JobFilters = {**filters, "before": None}
     counts = None if search else await rt.read_model.counts(**counted)
+    in_all: JobFilters = {**counted, "statuses": None, "failures": False}
+    by_status = None if search else await rt.read_model.counts(**in_all)
     now = await rt.checkpoints.now()
     older = jobs_page.scanned_to
     if older is None and len(jobs_page.jobs) == filters["limit"]:
@@ -221,6 +227,8 @@ async def jobs(context: WebContext, request: Request) -> Response:
             *((name, text) for name, (text, _) in _GROUPS.items()),
             *((str(status), display.word.capitalize()) for status, display in STATUSES.items()),
         ],
+        groups=[*_group_links(entered, by_status)],
+        is_group=entered["status"] in _GROUPS,
         total="" if counts is None else count_text(sum(counts.values())),
         shown=len(rows),
         entered=entered,
@@ -303,6 +311,7 @@ def details_page(
         active="jobs",
         job=details.job,
         state=status_of(details),
+        pull_request=job_pull(details),
         is_final=details.is_over,
         sections=[*sections(details, reader)],
         lines=lines,
@@ -312,6 +321,13 @@ def details_page(
         problem=problem,
         has_patch=any(artifact.kind == "patch" for artifact in details.artifacts),
     )
+
+
+def job_pull(details: JobDetails) -> str:
+    """Return the address of the pull request of a job, "" without one."""
+    family = details.family
+    url = details.job.pr_url or (family.pull.url if family is not None else "")
+    return url if url and is_link(url) else ""
 
 
 def _controls(
@@ -335,6 +351,28 @@ def _may(context: WebContext, visit: Visit, action: Action[int, ..., Any], invok
     except NotPermitted:
         return False
     return True
+
+
+async def events(context: WebContext, request: Request) -> Response:
+    """Show all events of a job, oldest first."""
+    visit = await context.visit(request)
+    number = await _number(request)
+    rt = context.rt_of(visit)
+    job = await rt.read_model.job(number)
+    text = request.query_params.get("after", "")
+    after = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+    read = await rt.read_model.job_events(number, after, ALL_EVENTS + 1)
+    shown = read[:ALL_EVENTS]
+    reader = page_reader(rt, await rt.read_model.details(number, events=1))
+    return page(
+        "events",
+        visit,
+        active="jobs",
+        job=job,
+        events=[(event_line(event, reader), event) for event in shown],
+        is_first=not after,
+        next_after=shown[-1].id if len(read) > ALL_EVENTS else None,
+    )
 
 
 async def changes(context: WebContext, request: Request) -> Response:
@@ -415,6 +453,20 @@ def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     if before.isascii() and before.isdigit() and len(before) < 19:
         filters["before"] = int(before)
     return filters, entered, problem
+
+
+def _group_links(
+    entered: Mapping[str, str], counts: Mapping[str, int] | None
+) -> Iterator[tuple[str, str, int, bool]]:
+    """Yield the text and the query of each group, its number of jobs, and whether it is shown.
+
+    Its number is 0 where it is unknown: that of the failures is without those of the past.
+    """
+    for name, (text, group) in _GROUPS.items():
+        kept = {key: value for key, value in {**entered, "status": name}.items() if value}
+        known = {} if counts is None or name == "failures" else counts
+        count = sum(number for status, number in known.items() if not group or status in group)
+        yield text, urlencode(kept), count, entered["status"] == name
 
 
 def _statuses(group: frozenset[Status] | None) -> list[Status] | None:

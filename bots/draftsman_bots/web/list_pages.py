@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -33,6 +33,12 @@ MAX_FILTER: Final = 200
 """Characters of a filter."""
 OWN_PAGES: Final = {"inbox": "/", "jobs": "/jobs"}
 """The pages of lists that have one of their own."""
+GROUPS: Final[Mapping[str, Sequence[str]]] = {
+    "Work": ("inbox", "jobs", "groups", "events", "deliveries"),
+    "Requests": ("templates", "types", "schedules", "repos", "boards"),
+    "Operation": ("workers", "queues", "limits", "budgets", "rules"),
+}
+"""Lists by what they are about; the overview has others below."""
 WIDE: Final = 110
 """Width of a terminal from which a column is shown on large screens only."""
 
@@ -40,11 +46,18 @@ WIDE: Final = 110
 async def overview(context: WebContext, request: Request) -> Response:
     """Show which lists there are."""
     visit = await context.visit(request)
-    shown = [
-        (name, OWN_PAGES.get(name, f"/lists/{name}"), _sentence(listing.help))
-        for name, (listing, _) in listings().items()
-    ]
-    return page("lists", visit, active="lists", lists=shown)
+    known = listings()
+    grouped = {name for names in GROUPS.values() for name in names}
+    groups = {**GROUPS, "More": [name for name in known if name not in grouped]}
+    shown = {
+        title: [
+            (name, OWN_PAGES.get(name, f"/lists/{name}"), _sentence(known[name][0].help))
+            for name in names
+            if name in known
+        ]
+        for title, names in groups.items()
+    }
+    return page("lists", visit, active="lists", groups=shown)
 
 
 async def show(context: WebContext, request: Request) -> Response:
@@ -200,7 +213,9 @@ def _head(column: Column[Any], sort: str | None, kept: dict[str, str]) -> str:
 
 
 def _row(entity: Entity[Any], columns: Sequence[Column[Any]], row: Any, now: datetime) -> str:
-    return f"<tr>{''.join(_cells(entity, columns, row, now))}</tr>"
+    key = "" if entity.listing is None else entity.listing.key(row)
+    id = f' id="row-{inert("-".join(key.split()))}"' if key else ""
+    return f"<tr{id}>{''.join(_cells(entity, columns, row, now))}</tr>"
 
 
 def _cells(
@@ -215,6 +230,8 @@ def _cells(
         text = inert(cell.text) if cell.when is None else time_html(cell.when, shown)
         if cell.role and cell.text:
             text = f'<span class="{ROLES[cell.role]}">{text}</span>'
+        if column.cut or not column.width:
+            text = f'<span class="cut">{text}</span>'
         if name and nth == opening:
             text = f'<a class="open" href="{inert(_path(name))}">{text}</a>'
         head = inert(column.heading.capitalize())

@@ -24,7 +24,13 @@ from draftsman.text import humanize, text_digest
 from draftsman_bots.process.http import BodyRejected, read_body
 from draftsman_bots.web.access import Visit
 from draftsman_bots.web.problems import PageProblem
-from draftsman_bots.web.section_html import TONES, print_line, print_section
+from draftsman_bots.web.section_html import (
+    TONES,
+    print_event,
+    print_line,
+    print_prose,
+    print_section,
+)
 
 if TYPE_CHECKING:
     from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
@@ -123,6 +129,8 @@ def _environment() -> Environment:
             "line": print_line,
             "seconds": lambda decision: seconds_left(decision, datetime.now(UTC)),
             "section": print_section,
+            "prose": print_prose,
+            "event": print_event,
             "truncate": truncate,
             "words": humanize,
         }

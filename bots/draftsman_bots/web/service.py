@@ -116,6 +116,7 @@ def application(context: WebContext) -> Starlette:
             route("/jobs/{job}", job_pages.show),
             route("/jobs/{job}", job_pages.act, "POST"),
             route("/jobs/{job}/changes", job_pages.changes),
+            route("/jobs/{job}/events", job_pages.events),
             route("/jobs/{job}/artifacts/{run:int}/{name:path}", job_pages.artifact),
             route("/jobs/{job}/pictures/{name:path}", job_pages.picture),
             route("/jobs/{job}/log", job_pages.stream),

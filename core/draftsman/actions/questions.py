@@ -351,11 +351,14 @@ async def snooze(
 
 
 def parse_delegation(text: str) -> dict[str, Any]:
-    """Parse `bob`, `to bob 4h`; raises UsageError."""
-    person, _, duration = text.strip().removeprefix("to ").strip().partition(" ")
-    if not person:
+    """Parse `bob`, `to bob 4h`, `bob for 1 h`; raises UsageError."""
+    words = text.split()
+    if words[:1] and words[0].casefold() == "to":
+        del words[0]
+    if not words:
         raise UsageError("a person is required: delegate to PERSON")
-    return {"person": person, "seconds": parse_delay(duration.strip(), ACKNOWLEDGED)}
+    person, *duration = words
+    return {"person": person, "seconds": parse_delay(" ".join(duration), ACKNOWLEDGED)}
 
 
 @action(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,11 +22,16 @@ ACKNOWLEDGED: Final = 3600.0
 """Default seconds of an acknowledgment and of a delegation."""
 SNOOZED: Final = 7200.0
 """Default seconds of a snooze."""
+_FOR: Final = re.compile(r"for\s+", re.IGNORECASE)
 
 
 def parse_delay(text: str, default: float) -> float:
-    """Return the seconds of a duration, or the default without one; raises UsageError."""
-    return parse_duration(text, most=MAX_DELAY) if text else default
+    """Return the seconds of `1h`, `1 h` or `for 1 h`, or the default without one.
+
+    Raises UsageError.
+    """
+    duration = _FOR.sub("", text.strip())
+    return parse_duration(duration, most=MAX_DELAY) if duration else default
 
 
 @dataclass(frozen=True, slots=True)

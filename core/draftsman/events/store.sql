@@ -29,13 +29,13 @@ SELECT date_trunc('month', created_at AT TIME ZONE 'UTC')::date AS month, count(
  ORDER BY 1
 
 -- name: count
-SELECT count(*) FROM draftsman.events
+SELECT count(*) FROM draftsman.event_stream
  WHERE created_at >= %(first)s::timestamptz AND created_at < %(after)s::timestamptz
 
 -- Jobs that hold a month: unfinished, or finished too recently; `of` is their number.
 -- name: holders
 SELECT e.job, coalesce(j.status::text, 'missing') AS status, count(*) OVER () AS of
-  FROM (SELECT DISTINCT job FROM draftsman.job_events
+  FROM (SELECT DISTINCT job FROM draftsman.event_stream
          WHERE created_at >= %(first)s::timestamptz AND created_at < %(after)s::timestamptz) e
   LEFT JOIN draftsman.job_states j ON j.number = e.job
  WHERE j.finished_at IS NULL OR j.finished_at > draftsman.now() - make_interval(months => %(months)s)
@@ -48,7 +48,7 @@ SELECT draftsman.lock_event_month(%(month)s)
 
 -- name: copy_out
 COPY (SELECT job, id, run, kind, from_status, to_status, actor, payload, created_at, epoch, txid
-        FROM draftsman.events
+        FROM draftsman.event_stream
        WHERE created_at >= %(first)s::timestamptz AND created_at < %(after)s::timestamptz
        ORDER BY epoch, txid, id) TO STDOUT
 

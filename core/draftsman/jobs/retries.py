@@ -27,6 +27,21 @@ class ErrorClass(StrEnum):
     """A person denied an approval: the class of a job, never of an error."""
 
 
+_TEXTS: Final = {
+    ErrorClass.VALID: "no error",
+    ErrorClass.TRANSIENT_INFRA: "infrastructure error",
+    ErrorClass.TRANSIENT_APP: "temporary error",
+    ErrorClass.PERMANENT: "permanent error",
+    ErrorClass.INVALID_OUTPUT: "invalid output",
+    ErrorClass.DENIED: "denied",
+}
+
+
+def error_class_text(name: str) -> str:
+    """Return the words for a class of errors, on every surface."""
+    return _TEXTS[ErrorClass(name)]
+
+
 ENUMS: Final = {"error_class": ErrorClass}
 """Enums that are types of the database."""
 

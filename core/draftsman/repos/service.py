@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from draftsman.database.database import Connection, Database
@@ -17,6 +18,7 @@ from draftsman.errors import (
     UsageError,
 )
 from draftsman.jobs.runs.run import Lease, lease_lost
+from draftsman.people import visibility
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.repos import repo_catalog as domain
@@ -45,10 +47,13 @@ T = TypeVar("T")
 class Repos:
     """Registration and resolution of repositories."""
 
-    def __init__(self, db: Database, policy: Policy) -> None:
+    def __init__(
+        self, db: Database, policy: Policy, current: CurrentCatalog, viewer: Actor | None
+    ) -> None:
         self._db = db
         self._policy = policy
-        self._current = _CurrentCatalog(db)
+        self._current = current
+        self._viewer = viewer
 
     async def resolve(
         self,
@@ -71,12 +76,12 @@ class Repos:
             return domain.resolve(catalog, explicit=explicit, labels=labels, text=text)
 
     async def catalog(self, *, age: float = CATALOG_AGE) -> Catalog:
-        """Return all repositories, labels and profiled folders, as they were `age` seconds ago.
+        """Return repositories, labels and profiled folders, as they were `age` seconds ago.
 
-        Changes by these services are always in it. Before something is refused because it is not
-        in it, use `age=0`.
+        All that the viewer may see, with each change by this process. Before something is refused
+        because it is not in it, use `age=0`.
         """
-        return await self._current.get(age=age)
+        return _seen_by(self._viewer, await self._current.get(age=age))
 
     async def place(self, name: str) -> RepoLocation:
         """Return the registered repository, or the folder of it, with this name or URL.
@@ -276,8 +281,20 @@ class Repos:
         return actor
 
 
-class _CurrentCatalog:
-    """The catalog as this process last read it.
+def _seen_by(viewer: Actor | None, catalog: Catalog) -> Catalog:
+    """Return the catalog without the repositories that a viewer may not see."""
+    if visibility.visible_repos(viewer) is None:
+        return catalog
+    repos = [
+        repo
+        for repo in catalog.repos
+        if visibility.may_see(viewer, f"{repo.host}/{repo.full_name}")
+    ]
+    return replace(catalog, repos=repos)
+
+
+class CurrentCatalog:
+    """The catalog as this process last read it, for all viewers.
 
     The database counts its changes, so that a catalog of any size costs one small read a second.
     """

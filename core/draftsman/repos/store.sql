@@ -7,8 +7,6 @@ SELECT version FROM draftsman.repo_catalog
 SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
        created_at, updated_at
   FROM draftsman.repos
- WHERE
--- visible repo: concat_ws('/', host, nullif(owner, ''), name)
  ORDER BY lower(owner), lower(name), lower(host)
  LIMIT %(limit)s
 

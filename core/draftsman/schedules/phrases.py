@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
+from draftsman.durations import UNITS
 from draftsman.errors import UsageError
 from draftsman.schedules.schedule import MAX_INTERVAL, MIN_INTERVAL, find_zone, parse_rule
 
@@ -38,14 +39,7 @@ _WEEKDAYS: Final = {
     )
     for name in names
 }
-_UNITS: Final = {
-    unit: seconds
-    for seconds, units in (
-        (60, ("m", "min", "minute", "minutes")),
-        (3600, ("h", "hour", "hours")),
-    )
-    for unit in units
-}
+_UNITS: Final = {name: int(seconds) for name, seconds in UNITS.items() if seconds in (60, 3600)}
 _LAST_DAY: Final = 28
 """Last day that each month has."""
 _SPAN: Final = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})(?:m|min))?")
@@ -394,12 +388,22 @@ def _day_of_month(words: _Words) -> str:
 
 
 def _interval(words: _Words) -> int:
-    """Take an interval such as `90m`, `1h30m` or `2 hours`; return its seconds."""
+    """Take an interval such as `90m`, `1h30m`, `2 hours` or `1 h 30 min`; return its seconds."""
+    seconds = _amount(words)
+    while words.peek()[:1].isdigit():
+        seconds += _amount(words)
+    if not MIN_INTERVAL <= seconds <= MAX_INTERVAL:
+        raise words.refused("an interval is at least 1m and at most 8784h")
+    return seconds
+
+
+def _amount(words: _Words) -> int:
+    """Take a part of an interval."""
     word = words.peek()
     match = _SPAN.fullmatch(word)
     if word and match is not None:
         words.take()
-        return _within(words, int(match[1] or 0) * 3600 + int(match[2] or 0) * 60)
+        return int(match[1] or 0) * 3600 + int(match[2] or 0) * 60
     if not (word.isascii() and word.isdigit() and len(word) < 7):
         raise words.expected("an interval in minutes or hours, such as 90m, 1h30m or 2 hours")
     words.take()
@@ -407,13 +411,7 @@ def _interval(words: _Words) -> int:
     if unit not in _UNITS:
         raise words.expected("minutes or hours; a day is 24h")
     words.take()
-    return _within(words, int(word) * _UNITS[unit])
-
-
-def _within(words: _Words, seconds: int) -> int:
-    if not MIN_INTERVAL <= seconds <= MAX_INTERVAL:
-        raise words.refused("an interval is at least 1m and at most 8784h")
-    return seconds
+    return int(word) * _UNITS[unit]
 
 
 def _clock(words: _Words, example: str) -> tuple[time, str | None]:

@@ -39,7 +39,7 @@ SELECT number FROM draftsman.job_requests
 -- The last content that came again with the key of a spawned job.
 -- name: spawn_change
 SELECT run, payload ->> 'now' AS content, payload ->> 'digest' AS digest
-  FROM draftsman.job_events
+  FROM draftsman.events
  WHERE job = %(job)s AND kind = 'content_changed' AND payload ->> 'what' = 'spawn'
    AND payload ->> 'key' = %(key)s
  ORDER BY id DESC

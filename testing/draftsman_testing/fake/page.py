@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 from multidict import MultiDictProxy
@@ -56,17 +56,19 @@ blockquote { margin: 4px 0; border-left: 3px solid var(--line); padding-left: 8p
 @media (min-width: 50rem) { .columns { display: flex; gap: 12px; } .columns > section { flex: 1; }
   .columns > section:has(article) { flex: 3; } }
 """
-ENDED: Final = "This page is no longer served: the demo has ended. A new demo has a new page."
+ENDED: Final = (
+    "This page is not served now. A demo that was killed goes on here as soon as it is started"
+    " again; after Ctrl-C, a new demo has a new page."
+)
 SCRIPT: Final = """
 const main = document.querySelector("main");
 (async () => {
   for (;;) {
     const url = "changes" + location.search + "&seen=" + main.dataset.seen;
     const answer = await fetch(url).catch(() => null);
-    if (!answer) {
-      document.getElementById("ended").hidden = false;
-      return;
-    }
+    document.getElementById("ended").hidden = Boolean(answer);
+    if (!answer) await new Promise((resolve) => setTimeout(resolve, 2000));
+    if (!answer) continue;
     if (answer.status !== 200) continue;
     const fields = [...main.querySelectorAll("textarea, input:not([type=hidden]), select")];
     const kept = fields.filter((field) => field.id && field.value !== field.dataset.first)
@@ -103,7 +105,9 @@ class Page(ABC):
         self._guide = guide
         self._notes: dict[str, str] = {}
         """What each person is told about their last action."""
-        self._path = f"/{secrets.token_urlsafe(16)}/"
+        known = urlsplit(server.state.page_url)
+        self._port = known.port or 0
+        self._path = known.path or f"/{secrets.token_urlsafe(16)}/"
         self._nonce = secrets.token_urlsafe(16)
 
     @property
@@ -133,8 +137,11 @@ class Page(ABC):
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}{self._path}"
+            await web.TCPSite(runner, "127.0.0.1", self._port).start()
+            url = f"http://127.0.0.1:{runner.addresses[0][1]}{self._path}"
+            self._server.state.page_url = url
+            self._server.state.on_change()
+            yield url
         finally:
             await runner.cleanup()
 
@@ -203,6 +210,7 @@ class Page(ABC):
         except LookupError:
             note = "This is no longer there: the page shows what is there now."
         self._notes[person] = note or ""
+        self._server.state.changed()
         raise web.HTTPSeeOther(f"?as={quote(person)}")
 
     def _response(self, text: str, seen: str = "") -> web.Response:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import pickle
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -23,6 +27,8 @@ class ServerState(Generic[CallT]):
 
     base: str = ""
     """URL of the server, without a path."""
+    page_url: str = ""
+    """URL of its page in the browser, once it was served."""
     offset: float = 0.0
     """Seconds by which the clock is ahead."""
     calls: list[CallT] = field(default_factory=list)
@@ -31,6 +37,19 @@ class ServerState(Generic[CallT]):
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _last: int = 0
     """The last timestamp: each is later than all before it."""
+    on_change: Callable[[], object] = field(default=lambda: None, repr=False)
+    """Stores the state after a change."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a file keeps: the state without its calls."""
+        state = vars(self) | {"calls": [], "_ids": next(self._ids)}
+        del state["called"], state["on_change"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the state."""
+        vars(self).update(state, _ids=itertools.count(state["_ids"]), called=asyncio.Event())
+        self.on_change = lambda: None
 
     def now(self) -> float:
         """Return the clock, in seconds since 1970."""
@@ -39,6 +58,11 @@ class ServerState(Generic[CallT]):
     def record(self, call: CallT) -> None:
         """Record a call of the app."""
         self.calls.append(call)
+        self.changed()
+
+    def changed(self) -> None:
+        """Store a change before the app or a person is told of it."""
+        self.on_change()
         self.called.set()
 
 
@@ -50,18 +74,29 @@ class FakeServer(Generic[CallT]):
         self._runner: web.AppRunner | None = None
 
     async def start(self, routes: Iterable[web.RouteDef], max_body: int) -> None:
-        """Listen."""
+        """Listen; a state that was restored has its port."""
         app = web.Application(client_max_size=max_body)
         app.add_routes(routes)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        port = urlsplit(self._state.base).port or 0
+        await web.TCPSite(self._runner, "127.0.0.1", port).start()
         self._state.base = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
     async def stop(self) -> None:
         """Stop listening and disconnect."""
         if self._runner is not None:
             await self._runner.cleanup()
+
+    @property
+    def state(self) -> ServerState[CallT]:
+        """The state of the fake."""
+        return self._state
+
+    def keep_in(self, path: Path) -> None:
+        """Store the state in a file, now and after each change."""
+        self._state.on_change = partial(_write, self._state, path)
+        self._state.on_change()
 
     @property
     def calls(self) -> list[CallT]:
@@ -86,3 +121,15 @@ class FakeServer(Generic[CallT]):
     def later(self, seconds: float) -> None:
         """Advance the clock."""
         self._state.offset += seconds
+
+
+def _write(state: ServerState[Any], path: Path) -> None:
+    written = path.with_suffix(".new")
+    written.touch(0o600)
+    written.write_bytes(pickle.dumps(state))
+    written.replace(path)
+
+
+def read_state(path: Path) -> Any:
+    """Return the state that a fake stored in a file of this user."""
+    return pickle.loads(path.read_bytes())

@@ -26,11 +26,11 @@ class FakeSlack(Interactions, FakeServer[Call]):
 
     The app uses `api_url` and the tokens; people's interactions are methods; the rest is for
     inspection. `first_id` is the number of its first id: workspaces that an app serves one after
-    the other have different ids.
+    the other have different ids. `world` is the state of an earlier server, which goes on with it.
     """
 
-    def __init__(self, first_id: int = 1) -> None:
-        world = World(_ids=itertools.count(first_id))
+    def __init__(self, first_id: int = 1, world: World | None = None) -> None:
+        world = world or World(_ids=itertools.count(first_id))
         self.sockets = Sockets(world)
         Interactions.__init__(self, world, EventDelivery(world, self.sockets))
         FakeServer.__init__(self, world)

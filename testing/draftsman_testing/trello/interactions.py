@@ -21,9 +21,11 @@ class Interactions(FakeServer[Call]):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.world = world
-        world.bot = boards.add_member(world, "Draftsman Bot").id
+        if not world.bot:
+            world.bot = boards.add_member(world, "Draftsman Bot").id
+            world.someone = boards.add_member(world, "Someone Else").id
         self.bot_member = world.bot
-        self.someone = boards.add_member(world, "Someone Else").id
+        self.someone = world.someone
 
     def member(self, name: str) -> str:
         """Add a person; return the id. The user name is the name in small letters."""

@@ -23,6 +23,7 @@ class FakeTrello(Interactions):
     The app uses `api_url`, `key`, `token` and `secret`; people's interactions are methods; the rest
     is for inspection. `limits` are the rate limits, None for no limits. With `label_actions`, a
     card that is created with labels sends addLabelToCard too: whether Trello does is unknown.
+    `world` is the state of an earlier server, which goes on with it.
     """
 
     def __init__(
@@ -30,8 +31,9 @@ class FakeTrello(Interactions):
         limits: Limits | None = Limits(),  # noqa: B008
         *,
         label_actions: bool = False,
+        world: World | None = None,
     ) -> None:
-        super().__init__(World(label_actions=label_actions))
+        super().__init__(world or World(label_actions=label_actions))
         self.webhook_delivery = WebhookDelivery(self.world)
         self.faults = Faults(frozenset((route.method, route.path) for route in ROUTES))
         self.meter = Meter(limits)

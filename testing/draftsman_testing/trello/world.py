@@ -41,6 +41,8 @@ class World(ServerState[Call]):
     label_actions: bool = False
     """Whether a card that is created with labels sends addLabelToCard too; unknown of Trello."""
     bot: str = ""
+    someone: str = ""
+    """The member who acts by default."""
     members: dict[str, Member] = field(default_factory=dict)
     boards: dict[str, Board] = field(default_factory=dict)
     lists: dict[str, List] = field(default_factory=dict)

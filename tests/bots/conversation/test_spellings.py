@@ -145,3 +145,22 @@ def test_help_has_a_line_for_each_command_of_a_channel_that_is_parsed_there() ->
             assert parsed is not None, usage
             assert parsed.command is command, usage
             assert not parsed.problem, (usage, parsed)
+
+
+@cases(
+    ("argument", "seconds"),
+    [
+        *((spelling, 3600.0) for spelling in ("", "1h", "1 h", "for 1 h", "1\N{NO-BREAK SPACE}h")),
+        *((spelling, 5400.0) for spelling in ("1h30m", "1 h 30 min", "For 1 hr 30 mins", "90 MIN")),
+    ],
+)
+def test_a_duration_has_blanks_or_none_in_each_channel(argument: str, seconds: float) -> None:
+    for name, parse_text in CHANNELS.items():
+        for text in ("ack D-142/1", "delegate D-142/1 bob", "delegate D-142/1 To  bob"):
+            parsed = parse_text(f"/draftsman {text} {argument}")
+            assert parsed is not None, name
+            assert parsed.command is not None, name
+            assert parsed.command.action is not None, name
+            arguments = parsed.command.action.takes.parse(parsed.text)
+            assert arguments.get("person", "bob") == "bob", (name, text)
+            assert arguments["seconds"] == seconds, (name, text)

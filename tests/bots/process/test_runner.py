@@ -94,4 +94,4 @@ def test_a_wrong_configuration_ends_the_process(tmp_path: Path) -> None:
 def test_statements_time_out_before_the_callers_of_a_channel() -> None:
     settings = Settings()
     assert with_statement_timeout(settings, [TRELLO]) == settings
-    assert with_statement_timeout(settings, [TRELLO, SLACK]).database.statement_timeout == 2.2
+    assert with_statement_timeout(settings, [TRELLO, SLACK]).database.statement_timeout == 2.0

@@ -82,7 +82,7 @@ async def test_the_next_question_is_the_following_that_nobody_else_holds(
     for nth, other in following.items():
         page = (await carol.get(paths[nth])).text
         assert f'class="next" href="{paths[other]}"' in page
-        assert f"<pre>Ticket {nth}</pre>" in page
+        assert f'written">Ticket {nth}</p>' in page
         assert (" to dave, others wait until " in page) is (nth == 2)
     await carol.answer(paths[1], decision="approve")
     note = (await carol.get(f"{paths[1]}?recorded")).text

@@ -20,6 +20,7 @@ from draftsman.agent_runs.activity.activity import (
     ActivityState,
 )
 from draftsman.agent_runs.activity.log_entries import LogReader
+from draftsman.errors import Failure
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import Status
@@ -33,7 +34,7 @@ from draftsman.results import Picture, Table
 from draftsman.runtime import Runtime
 from draftsman_bots.web import job_pages as log_stream
 from draftsman_bots.web.context import MAX_STREAMS
-from draftsman_bots.web.job_pages import encode_cursor, log_lines, parse_cursor, visible
+from draftsman_bots.web.job_pages import EVENTS, encode_cursor, log_lines, parse_cursor, visible
 from draftsman_bots.web.pages import page as web_page
 from draftsman_bots.web.problems import PageProblem
 from draftsman_testing.factories import GATE, QUESTION, Factory
@@ -101,8 +102,80 @@ async def test_a_job_has_result_questions_events_and_log(
     assert "All &lt;b&gt;good&lt;/b&gt;" in finished
     assert f'<a href="{url}" rel="noreferrer noopener">{url}</a>' in finished
     assert "live-log.js" not in finished
-    assert "No output.</p>" in finished
+    assert 'id="log"' not in finished, "it has no output"
     assert (await ben.get(f"/jobs/D-{done}/changes")).status_code == 404
+
+
+REQUEST = """Prices are **wrong** in `prices.py`, see https://t.example/S-1.
+
+```python
+{code}
+```
+"""
+
+
+async def test_a_request_is_shown_as_its_writer_meant_it(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    code = "a < b"
+    short = await make.queued(text=REQUEST.format(code=f"{code}\n{code}"))
+    long = await make.queued(text=REQUEST.format(code="\n".join([code] * 13)))
+    plain = await make.queued(text="<b>two</b>\n  lines", payload={"follow-up_of:": {"a": [1, 2]}})
+    ben = await inbox.visit(people.ben)
+    page = (await ben.get(f"/jobs/D-{short}")).text
+    assert "Prices are <strong>wrong</strong> in <code>prices.py</code>" in page
+    assert 'noopener">https://t.example/S-1</a>.' in page
+    assert '<pre class="code">a &lt; b\na &lt; b</pre>' in page
+    assert '<details class="fold">' not in page
+    assert "<summary>Code, 13 lines</summary>" in (await ben.get(f"/jobs/D-{long}")).text
+    page = (await ben.get(f"/jobs/D-{plain}")).text
+    assert 'written">&lt;b&gt;two&lt;/b&gt;\n  lines</p>' in page
+    assert "<dt>follow up of</dt>" in page
+    assert "<dt>a</dt><dd>1, 2</dd>" in page
+
+
+async def test_a_page_names_no_command_and_no_code_where_it_has_links_and_words(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.running(max_attempts=1)
+    for number in range(EVENTS):
+        await rt.checkpoints.event(work.lease, "page_read", {"page": number})
+    await rt.settlement.failure(work, Failure("gone"))
+    ben = await inbox.visit(people.ben)
+    page = (await ben.get(f"/jobs/{work.name}")).text
+    assert "gone (infrastructure error)" in page
+    assert not re.search(
+        r">[^<]*(draftsman [a-z]|run \.\d|[A-Z]_[A-Z])", page[page.index("<main") :]
+    )
+    assert page.index("has no attempts") < page.index("Page read: page 24"), "newest first"
+    assert "Page read: page 0<" not in page
+    assert f'<a href="/jobs/{work.name}/events">Older events</a>' in page
+    everything = (await ben.get(f"/jobs/{work.name}/events")).text
+    assert everything.index("submitted the job") < everything.index("Page read: page 0<")
+    assert "has no attempts" in everything
+    (last,) = re.findall(r'id="event-(\d+)"', everything)[-1:]
+    after = (await ben.get(f"/jobs/{work.name}/events?after={last}")).text
+    assert "No events." in after
+    assert ">Oldest</a>" in after
+    assert (await ben.get("/jobs/D-999999/events")).status_code == 404
+
+
+async def test_the_groups_of_jobs_are_links_with_their_numbers(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    asked = await make.asked()
+    await make.completed()
+    ben = await inbox.visit(people.ben)
+    page = (await ben.get("/jobs?where=&status=waiting&mine=")).text
+    links = page[page.index('class="chips"') : page.index("</nav>", page.index('class="chips"'))]
+    assert re.findall(r'">([^<]+) <span class="count">(\d+)', links) == [
+        ("All", "2"),
+        ("Waiting", "1"),
+        ("Not finished", "1"),
+        ("Finished", "1"),
+    ]
+    assert 'href="/jobs?status=waiting" aria-current="page"' in links
+    assert re.findall(r'<tr id="([^"]+)"', page) == [f"row-{asked.name}"]
 
 
 async def _say(
@@ -331,7 +404,7 @@ async def test_a_picture_of_a_result_is_on_its_page(
 
 def _controls(page: str) -> list[str]:
     """Return the labels of the controls of a job, in their order."""
-    head = page[: page.index('id="log-head"')]
+    head = page[: page.index("</article>")]
     return re.findall(r"<(?:button|summary)[^>]*>([A-Z][^<]*)</(?:button|summary)>", head)[1:]
 
 
@@ -379,8 +452,8 @@ async def test_times_are_in_the_zone_of_the_reader(
     policy.people = {**policy.people, "anna": anna}
     for actor, zone in ((people.anna, "CET"), (people.ben, "UTC")):
         page = (await (await inbox.visit(actor)).get(f"/jobs/D-{number}")).text
-        times = re.findall(r'title="\d{4}-\d\d-\d\d [\d:]+ (\w+)">\d\d:\d\d:\d\d (\w+)<', page)
-        assert {*times} == {(zone, zone)}
+        shown = r'title="\d{4}-\d\d-\d\d [\d:]+ (\w+)">[\d -]*\d\d:\d\d:\d\d (\w+)<'
+        assert {*re.findall(shown, page)} == {(zone, zone)}
 
 
 async def test_the_menu_counts_the_jobs_and_questions_of_its_reader(

@@ -9,11 +9,11 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.errors import Conflict, DraftsmanError, NotFound, NotPermitted, UsageError
+from draftsman.people import visibility
 from draftsman.repos.repo_catalog import AmbiguousRepo, Repo, RepoLocation, ResolvedRepo
 from draftsman.repos.repo_profile import RepoProfile, profile
 from draftsman.repos.repo_url import parse
-from draftsman.repos.service import Repos
-from draftsman.runtime import Runtime
+from draftsman.runtime import Runtime, wire
 from draftsman_testing.people import People
 from tests.support.cases import cases
 
@@ -175,7 +175,7 @@ async def test_a_name_of_several_is_refused_with_their_hosts(rt: Runtime, people
 async def test_a_change_is_seen_at_once_here_and_by_a_second_look_elsewhere(
     rt: Runtime, people: People
 ) -> None:
-    elsewhere = Repos(rt.db, rt.policy)
+    elsewhere = wire(rt.settings, rt.db, False).repos
     olga = people.olga
     pay = await rt.repos.add(PAY, TESTED, olga)
     for change in (
@@ -204,10 +204,30 @@ async def test_an_unchanged_catalog_is_not_read_again(rt: Runtime, people: Peopl
 
 
 async def test_a_name_is_looked_up_again_before_it_is_refused(rt: Runtime, people: People) -> None:
-    elsewhere = Repos(rt.db, rt.policy)
+    elsewhere = wire(rt.settings, rt.db, False).repos
     await elsewhere.catalog()
     pay = await rt.repos.add(PAY, TESTED, people.olga)
     assert (await elsewhere.place("pay")).repo == pay
+
+
+async def test_each_viewer_sees_the_changes_of_another_at_once(rt: Runtime, people: People) -> None:
+    viewers = [rt.seen_by(actor).repos for actor in (people.olga, people.anna)]
+    pay = await rt.repos.add(PAY, TESTED, people.olga)
+    assert [(await viewer.catalog(age=60)).repos for viewer in viewers] == [[pay]] * 2
+    await viewers[0].remove(pay, people.olga)
+    assert [(await viewer.catalog(age=60)).repos for viewer in viewers] == [[]] * 2
+
+
+async def test_a_viewer_sees_no_hidden_repository_in_the_common_catalog(
+    rt: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pay = await rt.repos.add(PAY, TESTED, people.olga)
+    shop = await rt.repos.add(SHOP, TESTED, people.olga)
+    monkeypatch.setattr(
+        visibility, "visible_repos", lambda viewer: ["pay"] if viewer == people.anna else None
+    )
+    assert (await rt.seen_by(people.anna).repos.catalog()).repos == [pay]
+    assert {*(await rt.seen_by(people.olga).repos.catalog()).repos} == {pay, shop}
 
 
 async def test_requests_that_meet_read_the_catalog_once(rt: Runtime, people: People) -> None:

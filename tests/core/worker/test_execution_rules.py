@@ -103,6 +103,23 @@ def cancellations(execution: Execution) -> int:
     return int(cast("Any", execution.task).canceled)
 
 
+async def test_a_run_has_its_task_from_its_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may be a part of its start, since Python 3.12."""
+    execution = make()
+    execution.task = None
+    tasks: list[object] = []
+
+    async def execute() -> None:
+        tasks.extend((execution.task, asyncio.current_task()))
+
+    monkeypatch.setattr(execution, "_execute", execute)
+    execution._deadlines = Deadlines(asyncio.get_running_loop())
+    execution.start(lambda _: None, lambda _: None)
+    assert execution.task is not None
+    await execution.task
+    assert tasks == [execution.task] * 2
+
+
 class Writes:
     """Writes of an end, whose errors come one after the other; waits move the clock."""
 

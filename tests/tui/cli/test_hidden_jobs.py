@@ -24,8 +24,8 @@ OTHERS: Final = {
     "tell": ("use v2",),
 }
 """What a command requires besides its parameters."""
-VALUES: Final[dict[object, str]] = {params.EXTENSION: "1h"}
-"""Values of required parameters; others take `1`."""
+VALUES: Final = {"duration": "1h"}
+"""Values of required parameters by name; others take `1`."""
 EXCEPT: Final = {("jobs", "before"): "a place in a list, where no job has to be"}
 """Parameters that need not name a job, with the reason."""
 
@@ -36,7 +36,7 @@ def _arguments(command: click.Command, named: click.Parameter, job: int) -> list
     for param in command.params:
         if param is named or (isinstance(param, click.Argument) and param.required):
             name = f"D-{job}/1" if param.type in QUESTIONS else f"D-{job}"
-            value = name if param.type in (*JOBS, *QUESTIONS) else VALUES.get(param.type, "1")
+            value = name if param.type in (*JOBS, *QUESTIONS) else VALUES.get(str(param.name), "1")
             is_option = isinstance(param, click.Option)
             arguments += [param.opts[0], value] if is_option else [value]
     return arguments

@@ -289,6 +289,17 @@ def together(*options: Option) -> Option:
     return add
 
 
+def duration_argument(metavar: str, type: Param, *, required: bool = False) -> Option:
+    """Return the argument `duration`, which may have blanks: `2h`, `1 h 30 min`."""
+
+    def parse(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> Any:
+        return type.convert(" ".join(words), param, ctx) if words else None
+
+    return click.argument(
+        "duration", metavar=metavar, nargs=-1, type=TEXT, required=required, callback=parse
+    )
+
+
 def jobs_argument(*, required: bool = False) -> Option:
     """Return the argument `jobs`: several of them, and ranges such as `D-10..D-20`."""
     return click.argument(

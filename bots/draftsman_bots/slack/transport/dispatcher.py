@@ -121,10 +121,10 @@ def _concerns_the_bot(event: Mapping[str, Any]) -> bool:
     return not isinstance(tokens, dict) or bool(tokens.get("bot")) or "oauth" not in tokens
 
 
-DEADLINE: Final = 2.5
-"""Seconds until an acknowledgment is sent; Slack's own deadline is three."""
 LISTENER_TIMEOUT: Final = 2.2
-"""Seconds for a listener; the rest of the deadline is for the rollback."""
+"""Seconds from the arrival until a listener is canceled."""
+DEADLINE: Final = 2.5
+"""Seconds from the arrival until an acknowledgment is sent; Slack's own deadline is three."""
 _ERROR: Final = "draftsman_error"
 _STARTED: Final = "draftsman_begun"
 _log = logging.getLogger(__name__)
@@ -198,12 +198,15 @@ class SlackDispatcher:
         self._health = health
         self._timed_out: set[asyncio.Task[Acknowledgment]] = set()
 
-    async def answer(self, body: Any, *, retry: int = 0) -> Acknowledgment:
-        """Return the acknowledgment of an authenticated payload; raises nothing."""
+    async def answer(self, body: Any, *, arrived: float, retry: int = 0) -> Acknowledgment:
+        """Return the acknowledgment of an authenticated payload; raises nothing.
+
+        Its time is limited from its arrival by the clock of the event loop, however busy that is.
+        """
         started = time.monotonic()
         kind = payload_kind.kind_of(body) if isinstance(body, dict) else PayloadKind.OTHER
         try:
-            reply = await self._answer(kind, body, retry)
+            reply = await self._answer(kind, body, arrived, retry)
         except Exception as error:
             _log.exception("unexpected error in a payload of kind %s", kind, exc_info=error)
             reply = acknowledgments.internal_error(kind, {})
@@ -223,7 +226,9 @@ class SlackDispatcher:
         if self._timed_out:
             await asyncio.wait(self._timed_out, timeout=DEADLINE)
 
-    async def _answer(self, kind: PayloadKind, body: Any, retry: int) -> Acknowledgment:
+    async def _answer(
+        self, kind: PayloadKind, body: Any, arrived: float, retry: int
+    ) -> Acknowledgment:
         if not isinstance(body, dict):
             return acknowledgments.ignored()
         if kind is PayloadKind.EVENT:
@@ -237,7 +242,7 @@ class SlackDispatcher:
             listener = self._events.get(body["event"]["type"])
             if listener is None:
                 return acknowledgments.ignored()
-            return await self._in_time(kind, body, self._pass_event(kind, body, listener))
+            return await self._in_time(kind, body, arrived, self._pass_event(kind, body, listener))
         try:
             payload = parse_interaction(kind, body)
             request = AsyncBoltRequest(mode="socket_mode", body=body, headers=_headers(retry))
@@ -246,18 +251,22 @@ class SlackDispatcher:
         except Exception as error:  # Slack sends no payload that Bolt cannot read
             return _unreadable(kind, type(error).__name__)
         request.context[PAYLOAD] = payload
-        return await self._in_time(kind, body, self._dispatch(kind, body, request))
+        return await self._in_time(kind, body, arrived, self._dispatch(kind, body, request))
 
     async def _in_time(
-        self, kind: PayloadKind, body: dict[str, Any], listener: Coroutine[Any, Any, Acknowledgment]
+        self,
+        kind: PayloadKind,
+        body: dict[str, Any],
+        arrived: float,
+        listener: Coroutine[Any, Any, Acknowledgment],
     ) -> Acknowledgment:
         """Run the listener; cancel it at its timeout, which rolls its change back."""
         task = asyncio.create_task(listener)
         try:
-            done, _ = await asyncio.wait({task}, timeout=LISTENER_TIMEOUT)
+            done = await _wait_until(arrived + LISTENER_TIMEOUT, task)
             if not done:
                 task.cancel()
-                done, _ = await asyncio.wait({task}, timeout=DEADLINE - LISTENER_TIMEOUT)
+                done = await _wait_until(arrived + DEADLINE, task)
         except asyncio.CancelledError:
             task.cancel()
             raise
@@ -318,6 +327,13 @@ class SlackDispatcher:
             return acknowledgments.rejected(kind, body, str(error))
         _log.error("listener failed for a payload of kind %s", kind, exc_info=error)
         return acknowledgments.internal_error(kind, body)
+
+
+async def _wait_until(moment: float, task: asyncio.Task[Acknowledgment]) -> bool:
+    """Return whether the task is done, at this time of the event loop at the latest."""
+    left = moment - asyncio.get_running_loop().time()
+    await asyncio.wait({task}, timeout=max(0.0, left))
+    return task.done()
 
 
 def _drop_message(payload: Interaction, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import re
@@ -161,6 +162,7 @@ class _Application(Starlette):
 async def _slack(
     request: Request, bot: SlackDispatcher, secret: str, health: BotHealth
 ) -> Response:
+    arrived = asyncio.get_running_loop().time()
     try:
         raw = await http.read_body(request, DEADLINE)
     except http.BodyRejected as error:
@@ -176,7 +178,7 @@ async def _slack(
         payload = parse(raw, request.headers.get("content-type", ""))
     except InvalidBody as error:
         return _reject(health, 400, "malformed", str(error))
-    return _response(await bot.answer(payload, retry=_retry(request)))
+    return _response(await bot.answer(payload, arrived=arrived, retry=_retry(request)))
 
 
 def _retry(request: Request) -> int:

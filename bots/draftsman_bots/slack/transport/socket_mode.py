@@ -191,12 +191,15 @@ class SocketModeClient:
                 await connection.ws.close()
 
     async def _handle_text(self, connection: Connection, text: str) -> None:
+        arrived = asyncio.get_running_loop().time()
         envelope = connection.parse_envelope(text)
         if envelope is None:
             return
         if len(self._payload_tasks) >= MAX_IN_FLIGHT:
             await asyncio.wait(self._payload_tasks, return_when=asyncio.FIRST_COMPLETED)
-        task = self._start_task(self._acknowledge(connection, envelope), self._payload_tasks)
+        task = self._start_task(
+            self._acknowledge(connection, envelope, arrived), self._payload_tasks
+        )
         connection.in_flight.add(task)
         task.add_done_callback(connection.in_flight.discard)
 
@@ -206,10 +209,14 @@ class SocketModeClient:
         task.add_done_callback(tasks.discard)
         return task
 
-    async def _acknowledge(self, connection: Connection, envelope: dict[str, Any]) -> None:
+    async def _acknowledge(
+        self, connection: Connection, envelope: dict[str, Any], arrived: float
+    ) -> None:
         retry = envelope.get("retry_attempt")
         reply = await self._bot.answer(
-            envelope.get("payload"), retry=retry if isinstance(retry, int) else 0
+            envelope.get("payload"),
+            arrived=arrived,
+            retry=retry if isinstance(retry, int) else 0,
         )
         if not reply.final:
             return

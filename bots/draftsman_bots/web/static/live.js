@@ -1,6 +1,8 @@
 // Keeps a page up to date: fetches it again every few seconds while it is seen, and changes only
 // the elements that differ. A form that somebody fills is never changed: if its page has another
 // one meanwhile, a notice says so. Without scripts, pages have links to refresh.
+import { localize } from "./times.js";
+
 const EVERY = 5000;
 const SLOWEST = 60000;
 const LIVE = ["nav[aria-label=Main]", "#main"];
@@ -108,7 +110,9 @@ async function refresh() {
     const response = await fetch(location.href, { headers: { "if-none-match": etag } });
     if (response.redirected) return tell("Your session has ended.", "Sign in");
     if (response.ok) {
-      show(new DOMParser().parseFromString(await response.text(), "text/html"));
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      localize(page);
+      show(page);
       etag = response.headers.get("etag") || "";
     }
     const isKnown = response.ok || response.status === 304;
@@ -120,6 +124,7 @@ async function refresh() {
   timer = setTimeout(refresh, wait);
 }
 
+document.documentElement.classList.add("updates"); // no link to refresh is needed
 for (const form of document.forms) known.set(form, fields(form));
 document.addEventListener("input", ({ target }) => target.form && edited.add(target.form));
 document.addEventListener("visibilitychange", refresh);

@@ -8,7 +8,7 @@ SELECT draftsman.unpause_job(%(job)s::bigint, %(by)s::text, %(event)s::text)
 
 -- name: has_control_event
 SELECT EXISTS (
-       SELECT FROM draftsman.job_events e
+       SELECT FROM draftsman.events e
         WHERE e.job = %(job)s::bigint AND e.kind = ANY ('{job_paused,job_unpaused,job_dismissed,job_undismissed}')
           AND e.payload ->> 'event' = %(event)s::text)
 

@@ -53,6 +53,7 @@ SENTENCES: Final = {
     "last_event_is_the_status": "the job is {status}, its last event is {event}",
     "status_events_are_contiguous": "event {event} starts at {status} after {before}",
     "events_belong_to_jobs": "event {event} has no job",
+    "event_rows_are_of_a_block": "event {event} is in a row of jobs with other numbers",
     "archived_months_are_empty": "{month} was archived, but has events of this job",
     "closed_failure": "{status}, neither retried nor dismissed, but not an open failure",
     "open_failure": "{status} and retried, dismissed or denied, but an open failure",

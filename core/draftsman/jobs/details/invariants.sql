@@ -202,7 +202,7 @@ HAVING j.run_count <> coalesce(max(r.ordinal), 0)
 -- name: version_counts_the_events
 SELECT j.number AS job, j.version, count(e.job) + coalesce(max(a.transitions), 0) AS events
   FROM draftsman.job_states j
-  LEFT JOIN draftsman.events e ON e.job = j.number AND e.to_status IS NOT NULL
+  LEFT JOIN draftsman.event_stream e ON e.job = j.number AND e.to_status IS NOT NULL
   LEFT JOIN (SELECT job, sum(transitions) AS transitions FROM draftsman.archived_jobs GROUP BY job) a
     ON a.job = j.number
  GROUP BY j.number
@@ -213,7 +213,7 @@ HAVING j.version <> count(e.job) + coalesce(max(a.transitions), 0)
 SELECT j.number AS job, j.status, e.to_status AS event
   FROM draftsman.job_states j
  CROSS JOIN LATERAL (
-       SELECT to_status FROM draftsman.job_events
+       SELECT to_status FROM draftsman.events
         WHERE job = j.number AND to_status IS NOT NULL
         ORDER BY id DESC LIMIT 1) e
  WHERE e.to_status <> j.status
@@ -224,7 +224,7 @@ SELECT j.number AS job, j.status, e.to_status AS event
 SELECT job, id AS event, from_status AS status, coalesce(before, 'none') AS before
   FROM (SELECT job, id, from_status,
                lag(to_status::text) OVER (PARTITION BY job ORDER BY id) AS before
-          FROM draftsman.events
+          FROM draftsman.event_stream
          WHERE to_status IS NOT NULL) t
  WHERE from_status IS NOT NULL AND from_status::text IS DISTINCT FROM before
    AND NOT EXISTS (SELECT FROM draftsman.archived_jobs a WHERE a.job = t.job)
@@ -232,14 +232,22 @@ SELECT job, id AS event, from_status AS status, coalesce(before, 'none') AS befo
 
 -- name: events_belong_to_jobs
 SELECT e.job, e.id AS event
-  FROM draftsman.job_events e
+  FROM draftsman.event_stream e
  WHERE NOT EXISTS (SELECT FROM draftsman.job_states j WHERE j.number = e.job)
+ LIMIT 100
+
+-- A row of several jobs is found by the block of their numbers.
+-- name: event_rows_are_of_a_block
+SELECT j.job, r.id AS event
+  FROM draftsman.job_events r
+ CROSS JOIN LATERAL unnest(r.jobs) j (job)
+ WHERE draftsman.event_block(j.job) <> r.job
  LIMIT 100
 
 -- name: archived_months_are_empty
 SELECT p.job, to_char(p.month, 'YYYY-MM') AS month
   FROM draftsman.archived_jobs p
- WHERE EXISTS (SELECT FROM draftsman.job_events e
+ WHERE EXISTS (SELECT FROM draftsman.events e
                 WHERE e.job = p.job
                   AND e.created_at >= p.month::timestamp AT TIME ZONE 'UTC'
                   AND e.created_at < (p.month + interval '1 month') AT TIME ZONE 'UTC')
@@ -332,7 +340,7 @@ SELECT job, seq AS delivery
 -- do not count, and no stored value is cast.
 -- name: question_is_escalated_once
 SELECT e.job, count(*) AS escalations, coalesce(e.payload ->> 'question', 'none') AS question
-  FROM draftsman.job_events e
+  FROM draftsman.event_stream e
   LEFT JOIN draftsman.question_times t
     ON t.job = e.job AND to_jsonb(t.question) = e.payload -> 'question'
  WHERE e.kind = 'question_escalated' AND NOT starts_with(e.actor, 'worker:')
@@ -413,7 +421,7 @@ SELECT q.job, CASE WHEN q.resolution ->> 'by' IS NULL THEN 'decision_of_unknown_
 -- first; asking again supersedes it.
 -- name: approvals_were_decided
 SELECT e.job, count(*) AS passed, max(g.decided) AS decided
-  FROM draftsman.job_events e
+  FROM draftsman.event_stream e
  CROSS JOIN LATERAL (
        SELECT count(DISTINCT q.run) AS decided FROM draftsman.job_questions q
         WHERE q.job = e.job AND q.kind = 'approval'
@@ -457,7 +465,7 @@ SELECT r.job, CASE WHEN s.hold IS NULL THEN 'reserving_job' ELSE 'held_reserving
 -- do not count.
 -- name: decisions_were_made_by_their_actor
 SELECT e.job, e.id AS event, e.kind, e.actor
-  FROM draftsman.job_events e
+  FROM draftsman.event_stream e
  WHERE e.kind IN ('answer_received', 'vote_received') AND NOT starts_with(e.actor, 'worker:')
    AND NOT EXISTS (SELECT FROM draftsman.job_answers a
                     WHERE a.job = e.job AND a.accepted

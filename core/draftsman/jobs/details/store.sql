@@ -213,56 +213,41 @@ SELECT u.job, u.ordinal, u.worker_id, u.lease_token, u.params_snapshot, u.status
         LIMIT 1) r
  ORDER BY u.job DESC, u.ordinal DESC
 
--- The events of a job: its row lock orders the ids. A row may have two events: limits of rows and of
--- events keep the reads short.
+-- The events of a job: its row lock orders the ids. Limits of rows and of events keep the reads short.
 -- name: job_events
-SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.actor, r.payload,
-       r.created_at, r.epoch, r.txid::text::bigint AS txid
-  FROM (SELECT * FROM draftsman.job_events
-         WHERE job = %(job)s AND id > %(after)s
-         ORDER BY id
-         LIMIT %(limit)s) r
- CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
- WHERE e.id > %(after)s
+SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
+       e.created_at, e.epoch, e.txid::text::bigint AS txid
+  FROM draftsman.events_of_job(%(job)s::bigint, %(after)s::bigint, %(limit)s::int, false) e
  ORDER BY e.id
- LIMIT %(limit)s
 
 -- The newest events of a job after an id.
 -- name: latest_job_events
-SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.actor, r.payload,
-       r.created_at, r.epoch, r.txid::text::bigint AS txid
-  FROM (SELECT * FROM draftsman.job_events
-         WHERE job = %(job)s AND id > %(after)s
-         ORDER BY id DESC
-         LIMIT %(limit)s) r
- CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
- WHERE e.id > %(after)s
+SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
+       e.created_at, e.epoch, e.txid::text::bigint AS txid
+  FROM draftsman.events_of_job(%(job)s::bigint, %(after)s::bigint, %(limit)s::int, true) e
  ORDER BY e.id DESC
- LIMIT %(limit)s
 
 -- The newest events of some kinds of a job, of which only the search for them costs.
 -- name: job_events_of_kinds
 SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
        txid::text::bigint AS txid
-  FROM draftsman.job_events
+  FROM draftsman.events
  WHERE job = %(job)s AND kind = ANY (%(kinds)s::text[])
  ORDER BY id DESC
  LIMIT %(limit)s
 
 -- The event feed of all jobs, safe to follow: never past a transaction that may still commit.
--- Ordered by the column: a bare `txid` would be the output's number, which no index has.
+-- Ordered by the column: a bare `txid` would be the output's number, which no index has. The event at
+-- the cursor may be in the middle of its row.
 -- name: events
-SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.actor, r.payload,
-       r.created_at, r.epoch, r.txid::text::bigint AS txid
-  FROM (SELECT * FROM draftsman.job_events
-         WHERE (epoch, txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-           AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
+SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
+       e.txid::text::bigint AS txid
+  FROM draftsman.event_stream e
+ WHERE (epoch, txid, row_id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint - 254)
+   AND (epoch, txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint)
+   AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
 -- visible job: job
-         ORDER BY epoch, job_events.txid, id
-         LIMIT %(limit)s) r
- CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
- WHERE (r.epoch, r.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
- ORDER BY r.epoch, r.txid, r.id, e.id
+ ORDER BY epoch, e.txid, row_id, id
  LIMIT %(limit)s
 
 -- The feed of some kinds that are in the index of kinds.
@@ -271,14 +256,15 @@ SELECT p.*
   FROM unnest(%(kinds)s::text[]) AS w (kind)
  CROSS JOIN LATERAL (
        SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at,
-              epoch, job_events.txid::text::bigint AS txid
-         FROM draftsman.job_events
-        WHERE job_events.kind = w.kind
-          AND job_events.kind NOT IN ('job_created', 'job_claimed', 'job_started', 'job_completed')
-          AND (epoch, job_events.txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-          AND (epoch, job_events.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
+              epoch, e.txid::text::bigint AS txid
+         FROM draftsman.event_stream e
+        WHERE row_kind = w.kind
+          AND row_kind NOT IN ('job_created', 'job_claimed', 'job_started', 'job_completed')
+          AND (epoch, e.txid, row_id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint - 254)
+          AND (epoch, e.txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint)
+          AND (epoch, e.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
 -- visible job: job
-        ORDER BY epoch, job_events.txid, id
+        ORDER BY epoch, e.txid, row_id, id
         LIMIT %(limit)s) p
  ORDER BY p.epoch, p.txid, p.id
  LIMIT %(limit)s
@@ -288,9 +274,9 @@ SELECT p.*
 -- name: txid_before
 WITH RECURSIVE half AS (
     SELECT 0::bigint AS low, coalesce((
-           SELECT txid::text::bigint FROM draftsman.job_events
+           SELECT e.txid::text::bigint FROM draftsman.event_stream e
             WHERE epoch = draftsman.current_epoch()
-            ORDER BY epoch DESC, job_events.txid DESC, id DESC
+            ORDER BY epoch DESC, e.txid DESC, row_id DESC
             LIMIT 1), 0) + 1 AS high
      UNION ALL
     SELECT CASE WHEN m.older THEN m.txid ELSE h.low END,
@@ -299,29 +285,26 @@ WITH RECURSIVE half AS (
      CROSS JOIN LATERAL (
            SELECT txid::text::bigint AS txid, txid < h.high::text::xid8
                   AND created_at < %(since)s::timestamptz - interval '1 hour' AS older
-             FROM draftsman.job_events
-            WHERE (epoch, job_events.txid)
+             FROM draftsman.event_stream e
+            WHERE (epoch, e.txid)
                   >= (draftsman.current_epoch(), ((h.low + h.high) / 2)::text::xid8)
-            ORDER BY epoch, job_events.txid, id
+            ORDER BY epoch, e.txid, row_id
             LIMIT 1) m
      WHERE h.high - h.low > 1
 )
 SELECT draftsman.current_epoch(), max(low) FROM half
 
--- The same feed backwards, from before a cursor, newest first. The event at the cursor may be the
--- second of its row.
+-- The same feed backwards, from before a cursor, newest first. The first event of a row has the id
+-- before that of the row.
 -- name: latest_events
-SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.actor, r.payload,
-       r.created_at, r.epoch, r.txid::text::bigint AS txid
-  FROM (SELECT * FROM draftsman.job_events
-         WHERE (epoch, txid, id) <= (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-           AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
+SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
+       e.txid::text::bigint AS txid
+  FROM draftsman.event_stream e
+ WHERE (epoch, txid, row_id) <= (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint)
+   AND (epoch, txid, id) < (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint)
+   AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
 -- visible job: job
-         ORDER BY epoch DESC, job_events.txid DESC, id DESC
-         LIMIT %(limit)s + 1) r
- CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
- WHERE (r.epoch, r.txid, e.id) < (%(epoch)s, %(txid)s::text::xid8, %(id)s)
- ORDER BY r.epoch DESC, r.txid DESC, r.id DESC, e.id DESC
+ ORDER BY epoch DESC, e.txid DESC, row_id DESC, id DESC
  LIMIT %(limit)s
 
 -- The planner has no joint statistics of epoch and transaction: it expects a single event after any
@@ -343,11 +326,13 @@ WITH passed AS MATERIALIZED (
            CASE WHEN e.kind = 'answer_received' AND NOT starts_with(e.actor, 'worker:')
                      AND (e.payload ->> 'question') ~ '^[1-9][0-9]{0,8}$'
                 THEN (e.payload ->> 'question')::int END AS question
-      FROM draftsman.job_events e
-     WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-       AND (e.epoch, e.txid, e.id) < (%(end_epoch)s, %(end_txid)s::text::xid8, %(end_id)s) AND
+      FROM draftsman.event_stream e
+     WHERE (e.epoch, e.txid, e.row_id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint - 254)
+       AND (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint)
+       AND (e.epoch, e.txid, e.row_id) <= (%(end_epoch)s, %(end_txid)s::text::xid8, %(end_id)s::bigint)
+       AND (e.epoch, e.txid, e.id) < (%(end_epoch)s, %(end_txid)s::text::xid8, %(end_id)s::bigint) AND
 -- visible job: e.job
-     ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
+     ORDER BY e.epoch DESC, e.txid DESC, e.row_id DESC, e.id DESC
      LIMIT %(limit)s
 ), answered AS (
     SELECT p.span, array_agg(q.seconds) AS seconds
@@ -380,9 +365,10 @@ SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers, r.epoch,
 -- name: throughput
 WITH passed AS MATERIALIZED (
     SELECT e.job, e.to_status
-      FROM draftsman.job_events e
-     WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-     ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
+      FROM draftsman.event_stream e
+     WHERE (e.epoch, e.txid, e.row_id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint - 254)
+       AND (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint)
+     ORDER BY e.epoch DESC, e.txid DESC, e.row_id DESC, e.id DESC
      LIMIT %(limit)s
 ), ended AS MATERIALIZED (
     SELECT s.queue, s.type, s.status IN ('failed', 'dead_letter') AS failed, s.finished_at, s.waited,
@@ -542,7 +528,7 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
             WHERE k.job = j.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
               AND (k.result ->> 'until')::timestamptz = j.run_at LIMIT 1) END AS sleep_reason,
        CASE WHEN j.error_class = 'PERMANENT' AND j.status IN ('failed', 'dead_letter') AND EXISTS (
-            SELECT FROM draftsman.job_events e WHERE e.job = j.number AND e.kind = 'job_failed'
+            SELECT FROM draftsman.events e WHERE e.job = j.number AND e.kind = 'job_failed'
                AND e.payload @> '{"code": "command_not_found", "origin": "agent"}')
             THEN j.agent END AS absent_agent,
        extract(epoch FROM u.debounce_until - draftsman.now())::float8 AS debounce_left,

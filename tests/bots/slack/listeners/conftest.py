@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +57,8 @@ class InProcessDelivery(EventDelivery):
     bot: SlackDispatcher
 
     async def _by_socket(self, delivery: Delivery) -> Ack:
-        reply = await self.bot.answer(delivery.payload, retry=delivery.attempt)
+        arrived = asyncio.get_running_loop().time()
+        reply = await self.bot.answer(delivery.payload, arrived=arrived, retry=delivery.attempt)
         return Ack(reply.status, reply.body or None) if reply.final else Ack()
 
 

@@ -44,6 +44,8 @@ class RecordingListeners:
     rt: Runtime
     stuck: asyncio.Event = field(default_factory=asyncio.Event)
     """Releases a listener that ignores its cancellation."""
+    began: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once such a listener waits."""
 
     def register(self, app: AsyncApp) -> None:
         app.command(re.compile("/stuck"))(self.hang)
@@ -84,6 +86,7 @@ class RecordingListeners:
         await self.stuck.wait()
 
     async def hang(self, ack: Any) -> None:
+        self.began.set()
         while not self.stuck.is_set():
             try:
                 await self.stuck.wait()

@@ -110,7 +110,7 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag == "h2" and self._title is not None:
             self._title = self._text
-        elif tag == "pre" and "details" in self._open:
+        elif tag in ("pre", "dd") and "details" in self._open:
             pass  # what the terminal and the dashboard show on request, too
         elif tag in ("dd", "p", "pre", "summary") and self._title is not None:
             self.lines += [(self._title, line) for line in self._text.split("\n")]
@@ -124,7 +124,10 @@ def web(details: JobDetails, reader: Reader) -> Shown:
     page = Page()
     text = bytes(details_page(None, details, reader, [], "").body).decode()
     page.feed(text[text.index("<dl") :])
-    return shown(line for line in page.lines if line[1] != "Changes")
+    by_title = shown(line for line in page.lines if line[1] != "Changes")
+    if events := by_title.get("Events"):
+        by_title["Events"] = events[::-1]  # a page begins with the newest
+    return by_title
 
 
 def with_text(details: JobDetails, text: str) -> JobDetails:

@@ -13,6 +13,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import load
 from draftsman_testing.factories import QUESTION, Factory
+from tests.support.cases import cases
 from tests.tui.cli.cli_runner import Cli
 
 LADDER = """
@@ -72,6 +73,22 @@ async def test_a_question_is_delegated(ben: Cli, make: Factory) -> None:
     (await ben("delegate", name, "zoe")).refused(2, "unknown person 'zoe'")
     (await ben("delegate", name, "--to", "ben")).refused(2, "cannot be delegated to yourself")
     (await ben("delegate", name, "--to", "carol")).refused(1, "carol may not answer")
+
+
+@cases(
+    ("command", "words"),
+    [
+        ("ack", ("1", "h")),
+        ("snooze", ("1", "h", "30", "min")),
+        ("delegate", ("ben", "1", "h")),
+        ("extend", ("1", "h")),
+    ],
+)
+async def test_a_duration_may_have_blanks(
+    as_: Callable[[str | None], Cli], make: Factory, command: str, words: tuple[str, ...]
+) -> None:
+    name = f"{(await make.asked(DAY)).name}/1"
+    assert name in (await as_("root")(command, name, *words)).out
 
 
 async def test_a_delegation_is_shown(as_: Callable[[str | None], Cli], make: Factory) -> None:

@@ -14,11 +14,14 @@ from draftsman.runtime import Runtime
 from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
+from draftsman_testing.fake.server import read_state
 from draftsman_testing.people import People
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.slack.world import Call
 from draftsman_testing.waits import until
 from draftsman_tui.cli.demo.chat import _follow
 from draftsman_tui.cli.demo.steps import Steps
-from draftsman_tui.cli.demo.unfinished import clean_up, recorded
+from draftsman_tui.cli.demo.unfinished import Left, clean_up, recorded, take_over
 from draftsman_tui.terminal.output import CommandOutput
 
 BOARD = "5eedfa4e5eedfa4e5eedfa4e"
@@ -32,7 +35,7 @@ async def test_what_a_killed_demo_left_is_removed(
 
     own = await make.queued()
     cursor = await rt.read_model.end_cursor()
-    with recorded(tmp_path, cursor, BOARD):
+    with recorded(tmp_path, Left(cursor, BOARD)):
         [record] = tmp_path.iterdir()
         content = record.read_text()
         assert await clean_up(rt, make.owner, tmp_path, remove) == "", "it runs"
@@ -46,6 +49,45 @@ async def test_what_a_killed_demo_left_is_removed(
     assert statuses == [Status.QUEUED, Status.CANCELED, Status.COMPLETED]
     assert await boards_of(rt).all() == []
     assert await clean_up(rt, make.owner, tmp_path, remove) == ""
+
+
+async def test_a_killed_demo_is_taken_over(
+    rt: Runtime, make: Factory, people: People, tmp_path: Path
+) -> None:
+    async def remove(board: str) -> None:
+        raise AssertionError(board)
+
+    cursor = await rt.read_model.end_cursor()
+    world = tmp_path / "demo-chat-1.world"
+    left = Left(cursor, BOARD, "slack", world.name)
+    with recorded(tmp_path, left):
+        [record] = tmp_path.iterdir()
+        content = record.read_text()
+    killed = tmp_path / "demo-chat-1.json"
+    asked = await make.asked()
+    async with FakeSlack() as slack:
+        user = slack.user("anna")
+        slack.keep_in(world)
+        slack.channel("shop", [user])
+        slack.world.record(Call("auth.test", {}, "ok"))
+        unseen = slack.user("zoe")
+    killed.write_text(content)
+    assert take_over(tmp_path, "trello", lambda _: True) is None
+    assert take_over(tmp_path, "slack", lambda _: False) is None
+    assert take_over(tmp_path, "slack", lambda path: path == world) == left
+    assert not killed.exists()
+    assert await clean_up(rt, make.owner, tmp_path, remove, left) == ""
+    assert (await rt.read_model.job(asked.number)).status is Status.WAITING_FOR_INPUT
+    restored = read_state(world)
+    async with FakeSlack(world=restored) as again:
+        assert again.api_url == slack.api_url
+        assert user in again.world.users
+        assert unseen not in again.world.users, "neither the app nor a person was told of it"
+        assert [room.name for room in again.world.channels.values()] == ["shop"]
+        assert again.user("ben") not in (user, "")
+    with recorded(tmp_path, left):
+        pass
+    assert [*tmp_path.iterdir()] == []
 
 
 class RunningForever:

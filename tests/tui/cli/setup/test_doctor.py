@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 import tempfile
 from collections import Counter
@@ -30,10 +29,13 @@ from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
 from draftsman_testing.fake.faults import Fault
 from draftsman_testing.trello import FakeTrello
-from draftsman_tui.cli.setup.doctor import vacuum_settings
+from draftsman_tui.cli.setup.doctor import progress, vacuum_settings
+from draftsman_tui.cli.setup.doctor_checks import Finding
+from draftsman_tui.terminal import stdio
 from tests.bots.trello.webhook_receiver import WebhookReceiver
 from tests.core.forges.api_contract import forge_harness
 from tests.support.cases import cases
+from tests.support.clock import skip
 from tests.support.server import Server
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
@@ -410,7 +412,7 @@ async def test_violated_invariants_are_shown_with_their_rows(
     await conn.execute("ALTER TABLE draftsman.job_runs DISABLE TRIGGER USER")
     await conn.execute(
         "INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)"
-        " VALUES (%s, 7, gen_random_uuid(), 1, 'failed', now())",
+        " VALUES (%s, 7, gen_random_uuid(), 1, 'failed', draftsman.now())",
         (number,),
     )
     done = await cli("doctor", "--invariants")
@@ -441,7 +443,7 @@ async def test_a_configured_trello_is_checked(
     await boards_of(rt).baseline(board.board, [], now, now)
     assert ("ok", "board Work: 1 label(s) create jobs") in await _trello(board.cli)
     await conn.execute(
-        "UPDATE draftsman.trello_poll_cursors SET polled_at = now() - interval '10 min'"
+        "UPDATE draftsman.trello_poll_cursors SET polled_at = draftsman.now() - interval '10 min'"
     )
     text = "board Work was last polled 10 min ago"
     assert ("warn", text) in await _trello(board.cli)
@@ -451,27 +453,47 @@ async def test_a_configured_trello_is_checked(
     assert f"→ draftsman boards set {board.board}" in done.out
 
 
-async def test_what_boards_share_is_read_once_and_slow_checks_show_their_time(
-    board: CliBoard, trello: FakeTrello, terminal: Callable[..., Terminal]
-) -> None:
+async def test_what_boards_share_is_read_once(board: CliBoard, trello: FakeTrello) -> None:
     await board.added()
     other = trello.board("Shop", [board.anna])
     trello.label(other, "draftsman")
     await board("add", trello.board_url(other))
-    trello.faults.next("GET", "/boards/{id}", Fault.SLOW(3.0), times=1)
     seen = len(trello.calls)
-    shown = terminal("doctor")
-    await asyncio.to_thread(shown.end)
+    await board.cli("doctor")
     paths = Counter(call.path for call in trello.calls[seen:] if "/tokens/" in call.path)
     assert len(paths) == 2
     assert {*paths.values()} == {1}
-    progress = re.compile(r"\d+ results; the next check: \d+(\.\d)? s")
-    assert progress.search(shown.plain)
-    trello.faults.next("GET", "/boards/{id}", Fault.SLOW(3.0), times=1)
+
+
+async def test_a_slow_check_shows_its_time(
+    terminal: Callable[..., Terminal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: asyncio.Queue[str] = asyncio.Queue()
+    monkeypatch.setattr(stdio, "write_stderr", written.put_nowait)
+    findings: list[Finding] = []
+    async with progress(findings, on_screen=True) as clear:
+        for count, seconds, line in (
+            (0, 90, "0 results; the next check: 90 s"),
+            (1, 600, "1 result; the next check: 10 min"),
+        ):
+            await asyncio.sleep(0)  # it waits for the next update
+            findings[:] = [Finding("a", "ok", "b")] * count
+            skip(seconds)
+            assert await written.get() == f"\r{line}\x1b[K"
+            clear()
+            assert await written.get() == "\r\x1b[K"
+    async with progress(findings, on_screen=False) as clear:
+        skip(90)
+        await asyncio.sleep(0)
+        clear()
+        assert written.get_nowait() == "\r\x1b[K", "the end of the first"
+    assert written.empty()
+    shown = terminal("doctor")
+    await asyncio.to_thread(shown.end)
+    assert "\r\x1b[K" in shown.screen
     document = terminal("doctor", "--json")
     await asyncio.to_thread(document.end)
-    assert '"checks":' in document.plain
-    assert not progress.search(document.plain)
+    assert "\r\x1b[K" not in document.screen
 
 
 async def test_a_hanging_trello_is_reported(

@@ -20,7 +20,7 @@ def delay_options(default: float) -> params.Option:
     """Add `--for`, and the duration as an argument, as it is written in a chat."""
     help = f"How long reminders wait; at most 1d. Default: {format_duration(default)}."
     return params.together(
-        click.argument("duration", type=params.REMINDER_DELAY, required=False),
+        params.duration_argument("[DURATION]", params.REMINDER_DELAY),
         click.option("--for", "seconds", type=params.REMINDER_DELAY, help=help),
     )
 
@@ -84,32 +84,27 @@ async def snooze(
 @click.argument("question", type=params.QUESTION)
 @click.argument("person", type=params.TEXT, required=False)
 @click.option("--to", "named", type=params.TEXT, metavar="PERSON", help="Person who may answer it.")
-@click.option(
-    "--for",
-    "seconds",
-    type=params.REMINDER_DELAY,
-    default="1h",
-    show_default=True,
-    help="How long others are not notified; at most 1d.",
-)
+@delay_options(ACKNOWLEDGED)
 async def delegate(
     app: App,
     question: tuple[JobRef, int | None],
     person: str | None,
     named: str | None,
-    seconds: float,
+    duration: float | None,
+    seconds: float | None,
 ) -> None:
     """Ask another person to answer a question.
 
-    PERSON is short for --to.
+    PERSON is short for --to, DURATION for --for.
 
     The person is notified, and the targets of the job get a notice. Reminders and the steps of
     the ladder wait until then. The question stays open for everyone who may answer it.
     """
     if (person is None) == (named is None):
         raise UsageError("give one person: draftsman delegate D-142/1 bob, or --to bob")
+    delay = _delay(duration, seconds, ACKNOWLEDGED)
     await perform_on_question(
-        app, actions.delegate, question, person=person or named, seconds=seconds
+        app, actions.delegate, question, person=person or named, seconds=delay
     )
 
 

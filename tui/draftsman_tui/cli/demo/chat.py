@@ -11,16 +11,26 @@ import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+from urllib.parse import urlsplit
 
+from draftsman import __version__
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.errors import DraftsmanError
 from draftsman.ids import job_name
 from draftsman_tui.cli.demo.steps import Steps
-from draftsman_tui.cli.demo.unfinished import Cursor, UnfinishedJobs, clean_up, recorded
+from draftsman_tui.cli.demo.unfinished import (
+    Cursor,
+    Left,
+    UnfinishedJobs,
+    clean_up,
+    recorded,
+    take_over,
+    world_name,
+)
 from draftsman_tui.cli.processes.process_setup import child
 from draftsman_tui.common.sections import reader_at
 from draftsman_tui.terminal.browser import open_url
@@ -52,8 +62,8 @@ class Chat:
     """The arguments of `boards add`: a board that is watched for the time of the demo."""
 
 
-OpenChat = Callable[[str], AbstractAsyncContextManager[Chat]]
-"""Starts a fake with a request for the repository of this name."""
+OpenChat = Callable[[str, Path], AbstractAsyncContextManager[Chat]]
+"""Starts a fake with a request for the repository of this name, or goes on with that of a file."""
 T = TypeVar("T")
 
 
@@ -90,12 +100,13 @@ async def _running(app: App, env: Mapping[str, str]) -> AsyncIterator[RunningDra
 
 
 @asynccontextmanager
-async def _watching(app: App, chat: Chat) -> AsyncIterator[None]:
-    """Watch the board for the block, by the commands of a user."""
+async def _watching(app: App, chat: Chat, is_watched: bool) -> AsyncIterator[None]:
+    """Watch the board for the block, by the commands of a user, unless it is watched already."""
     if not chat.board:
         yield
         return
-    await _run(app, chat.env, "boards", "add", *chat.board)
+    if not is_watched:
+        await _run(app, chat.env, "boards", "add", *chat.board)
     try:
         yield
     finally:
@@ -119,22 +130,36 @@ async def _run(app: App, env: Mapping[str, str], *command: str) -> None:
 
 
 async def demonstrate_chat(
-    app: App, open_chat: OpenChat, repo: Path | None, env: Mapping[str, str], *, browser: bool
+    app: App,
+    open_chat: OpenChat,
+    repo: Path | None,
+    env: Mapping[str, str],
+    story: str,
+    *,
+    browser: bool,
 ) -> None:
-    """Serve the page of a fake, and print the steps of the jobs, until a shutdown signal."""
+    """Serve the page of a fake, and print the steps of the jobs, until a shutdown signal.
+
+    It goes on with a demo of the same `story` that was killed.
+    """
     steps = Steps(app.out)
     async with app.runtime() as runtime:
         folder = app.settings.data_dir
         remove_board = partial(_remove_board, app, {})
-        if removed := await clean_up(runtime, await runtime.actor(), folder, remove_board):
+        story = f"{__version__} {story} {repo or SAMPLE}"
+        killed = take_over(folder, story, _can_go_on)
+        if removed := await clean_up(runtime, await runtime.actor(), folder, remove_board, killed):
             steps.info("clean up", removed, "yellow")
-        cursor = await runtime.read_model.end_cursor()
+        if killed is not None:
+            steps.info("go on", "an earlier demo was killed; its page and its jobs go on", "cyan")
+        cursor = killed.cursor if killed else await runtime.read_model.end_cursor()
+        left = killed or Left(cursor, "", story, world_name())
         name = await _repository(app, runtime, repo)
         steps.info("repo", name, "cyan")
         async with (
-            open_chat(name) as chat,
-            _recorded(folder, cursor, chat),
-            _watching(app, chat),
+            open_chat(name, folder / left.world) as chat,
+            _recorded(folder, left, chat),
+            _watching(app, chat, bool(left.board)),
             _running(app, {**env, **chat.env}) as up,
         ):
             await up.outlives(chat.ready())
@@ -147,8 +172,8 @@ async def demonstrate_chat(
 
 
 @asynccontextmanager
-async def _recorded(folder: Path, cursor: Cursor, chat: Chat) -> AsyncIterator[None]:
-    with recorded(folder, cursor, chat.board[0] if chat.board else ""):
+async def _recorded(folder: Path, left: Left, chat: Chat) -> AsyncIterator[None]:
+    with recorded(folder, replace(left, board=chat.board[0] if chat.board else "")):
         yield
 
 
@@ -218,16 +243,23 @@ def _people(table: str, anna: str, ben: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def open_slack(agent: str, request: str, repo: str) -> AsyncIterator[Chat]:
+async def open_slack(agent: str, request: str, repo: str, saved: Path) -> AsyncIterator[Chat]:
     """Serve a workspace with a channel, whose page begins with the request."""
     from draftsman_testing.fake.page import Guide
+    from draftsman_testing.fake.server import read_state
     from draftsman_testing.slack import FakeSlack
     from draftsman_testing.slack.page.channel_page import ChannelPage
 
-    async with FakeSlack(first_id=int(time.time())) as slack:
-        anna = slack.user("anna")
-        ben = slack.user("ben")
-        channel = slack.channel(repo.rpartition("/")[2], [anna, ben])
+    world = read_state(saved) if saved.exists() else None
+    async with FakeSlack(first_id=int(time.time()), world=world) as slack:
+        if world is None:
+            anna, ben = slack.user("anna"), slack.user("ben")
+            channel = slack.channel(repo.rpartition("/")[2], [anna, ben])
+        else:
+            ids = {user["name"]: id for id, user in world.users.items()}
+            anna, ben = ids["anna"], ids["ben"]
+            channel = next(room.id for room in world.channels.values() if room.kind == "channel")
+        slack.keep_in(saved)
         guide = Guide(
             "draftsman demo: Slack",
             (
@@ -255,20 +287,26 @@ async def open_slack(agent: str, request: str, repo: str) -> AsyncIterator[Chat]
 
 
 @asynccontextmanager
-async def open_trello(agent: str, request: str, repo: str) -> AsyncIterator[Chat]:
+async def open_trello(agent: str, request: str, repo: str, saved: Path) -> AsyncIterator[Chat]:
     """Serve a board with a card, which gets the label of a request on its page."""
     from draftsman_testing.fake.page import Guide
+    from draftsman_testing.fake.server import read_state
     from draftsman_testing.trello import FakeTrello
     from draftsman_testing.trello.page.board_page import BoardPage
 
-    async with FakeTrello() as trello:
-        anna = trello.member("Anna")
-        ben = trello.member("Ben")
-        board = trello.board(repo.rpartition("/")[2], [anna, ben])
-        to_do, _ = (trello.list(board, name) for name in (TO_DO, DONE))
-        trello.label(board, LABEL)
-        trello.label(board, f"{LABEL}: queued", "yellow")
-        trello.card(board, to_do, request, by=anna)
+    world = read_state(saved) if saved.exists() else None
+    async with FakeTrello(world=world) as trello:
+        if world is None:
+            anna, ben = trello.member("Anna"), trello.member("Ben")
+            board = trello.board(repo.rpartition("/")[2], [anna, ben])
+            to_do, _ = (trello.list(board, name) for name in (TO_DO, DONE))
+            trello.label(board, LABEL)
+            trello.label(board, f"{LABEL}: queued", "yellow")
+            trello.card(board, to_do, request, by=anna)
+        else:
+            anna, ben = world.member("anna").id, world.member("ben").id
+            board = next(iter(world.boards))
+        trello.keep_in(saved)
         guide = Guide(
             "draftsman demo: Trello",
             (
@@ -278,7 +316,10 @@ async def open_trello(agent: str, request: str, repo: str) -> AsyncIterator[Chat
                 "Read the result on the card. Then comment: /help",
             ),
         )
-        listen = f"127.0.0.1:{_free_port()}"
+        webhook = next((webhook.url for webhook in trello.world.webhooks.values()), "")
+        listen = urlsplit(webhook).netloc or f"127.0.0.1:{_free_port()}"
+        while not _is_free(listen):  # noqa: ASYNC110 - the bot of the killed demo is about to end
+            await asyncio.sleep(0.1)
         table = {
             "api_url": trello.api_url,
             "key": {"env": "TRELLO_KEY"},
@@ -297,13 +338,30 @@ async def open_trello(agent: str, request: str, repo: str) -> AsyncIterator[Chat
         }
 
         async def ready() -> None:
-            while not trello.webhooks:
+            while not trello.webhooks or _is_free(listen):
                 await trello.wait_for_call()
 
         async with BoardPage(trello, board, guide).serving() as url:
             options = ("--label", f"{LABEL}=fix/{agent}", "--ready", DONE)
             watched = (board, *options, "--checklists", "questions")
             yield Chat("Trello", url, env, ready, watched)
+
+
+def _can_go_on(saved: Path) -> bool:
+    """Return whether the ports of a stored fake and of its page are free."""
+    from draftsman_testing.fake.server import read_state
+
+    state = read_state(saved)
+    return all(_is_free(urlsplit(url).netloc) for url in (state.base, state.page_url) if url)
+
+
+def _is_free(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_server((host, int(port))).close()
+    except OSError:
+        return False
+    return True
 
 
 def _free_port() -> int:

@@ -389,7 +389,8 @@ async def _demonstrate_in_chat(
     require(LOCAL_CHATS)
     request = "Tidy up" if agent == TIDY else REQUEST
     open_chat = partial(chats.CHATS[chat], agent, request)
-    await chats.demonstrate_chat(app, open_chat, repo, env, browser=browser)
+    story = f"{chat} {agent}"
+    await chats.demonstrate_chat(app, open_chat, repo, env, story, browser=browser)
 
 
 @contextmanager

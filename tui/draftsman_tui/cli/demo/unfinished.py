@@ -1,4 +1,7 @@
-"""What a demo in a chat leaves behind: removed at its end, or by the next demo if it was killed."""
+"""What a demo in a chat leaves behind: removed at its end.
+
+If it was killed, the next demo of the same chat goes on with it, and another demo removes it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import fcntl
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -51,26 +55,53 @@ class UnfinishedJobs:
         return len(self._numbers)
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a demo leaves behind while it runs: its jobs, a board or "", and its fake."""
+
+    cursor: Cursor
+    """After which its jobs began."""
+    board: str = ""
+    story: str = ""
+    """Which demos go on with it: those of this version, chat, agent and repository."""
+    world: str = ""
+    """The name of the file with the state of its fake."""
+
+
 @contextlib.contextmanager
-def recorded(folder: Path, cursor: Cursor, board: str) -> Iterator[None]:
-    """Record for the block what a demo would leave behind: its jobs, and a board or ""."""
+def recorded(folder: Path, left: Left) -> Iterator[None]:
+    """Record for the block what a demo would leave behind, with the state of its fake."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / RECORDS.replace("*", str(os.getpid()))
+    path = _own_record(folder)
     written = path.with_suffix(".new")
     with written.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        json.dump({"cursor": cursor, "board": board}, file)
+        json.dump(asdict(left), file)
         file.flush()
         written.rename(path)
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
+            _remove(path, left)
 
 
-async def clean_up(runtime: Runtime, actor: Actor, folder: Path, remove_board: RemoveBoard) -> str:
-    """Remove what killed demos left behind; return what was removed, "" if there were none."""
-    jobs = boards = demos = 0
+def _own_record(folder: Path) -> Path:
+    return folder / RECORDS.replace("*", str(os.getpid()))
+
+
+def _remove(path: Path, left: Left) -> None:
+    path.unlink(missing_ok=True)
+    if left.world:
+        path.with_name(left.world).unlink(missing_ok=True)
+
+
+def world_name() -> str:
+    """Return the name of the file with the state of the fake of this demo."""
+    return f"demo-chat-{os.getpid()}.world"
+
+
+def _killed(folder: Path) -> Iterator[tuple[Path, Left]]:
+    """Yield the records of killed demos, each locked until the next."""
     for path in sorted(folder.glob(RECORDS)):
         with path.open(encoding="utf-8") as file:
             try:
@@ -78,14 +109,42 @@ async def clean_up(runtime: Runtime, actor: Actor, folder: Path, remove_board: R
             except OSError:
                 continue  # of a demo that runs
             record = json.load(file)
-            demos += 1
-            first, second, third = record["cursor"]
-            jobs += await UnfinishedJobs((first, second, third)).cancel(runtime, actor)
-            if record["board"]:
-                with contextlib.suppress(DraftsmanError):  # it was not watched yet
-                    await remove_board(record["board"])
-                    boards += 1
-            path.unlink(missing_ok=True)
+            first, second, third = record.pop("cursor")
+            yield path, Left((first, second, third), **record)
+
+
+def take_over(folder: Path, story: str, can_go_on: Callable[[Path], bool]) -> Left | None:
+    """Return what a killed demo of the same story left, which is this demo's from now on."""
+    for path, left in _killed(folder):
+        world = path.with_name(left.world)
+        if left.world and left.story == story and world.exists() and can_go_on(world):
+            path.rename(_own_record(folder))
+            return left
+    return None
+
+
+async def clean_up(
+    runtime: Runtime,
+    actor: Actor,
+    folder: Path,
+    remove_board: RemoveBoard,
+    taken: Left | None = None,
+) -> str:
+    """Remove what killed demos left behind, but what this one has `taken` over.
+
+    Returns what was removed, "" if there was none.
+    """
+    jobs = boards = demos = 0
+    for path, left in _killed(folder):
+        if left == taken:
+            continue
+        demos += 1
+        jobs += await UnfinishedJobs(left.cursor).cancel(runtime, actor)
+        if left.board:
+            with contextlib.suppress(DraftsmanError):  # it was not watched yet
+                await remove_board(left.board)
+                boards += 1
+        _remove(path, left)
     if not demos:
         return ""
     removed = [f"canceled {counted(jobs, 'job')}"] if jobs else []

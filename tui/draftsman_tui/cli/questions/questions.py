@@ -84,7 +84,7 @@ async def questions(app: App, job: JobRef | None) -> None:
     does=(actions.extend,),
 )
 @click.argument("question", type=params.QUESTION)
-@click.argument("duration", metavar="DURATION|never", type=params.EXTENSION)
+@params.duration_argument("DURATION|never", params.EXTENSION, required=True)
 async def extend(app: App, question: tuple[JobRef, int | None], duration: float) -> None:
     """Extend the time to answer a question.
 

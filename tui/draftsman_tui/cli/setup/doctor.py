@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,7 +121,8 @@ async def doctor(
         return
     findings: list[Finding] = []
     # closed even on a broken pipe, because the checks hold a connection
-    async with contextlib.aclosing(_checks(app)) as checks, _progress(app, findings) as clear:
+    on_screen = not app.json and stdio.is_terminal(sys.stderr)
+    async with contextlib.aclosing(_checks(app)) as checks, progress(findings, on_screen) as clear:
         async for finding in checks:
             clear()
             findings.append(finding)
@@ -137,24 +137,27 @@ async def doctor(
 
 
 @contextlib.asynccontextmanager
-async def _progress(app: App, findings: Sequence[Finding]) -> AsyncIterator[Callable[[], None]]:
+async def progress(
+    findings: Sequence[Finding], on_screen: bool
+) -> AsyncIterator[Callable[[], None]]:
     """Show people on a terminal how long the next check takes; yield what clears that line."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
 
     def clear() -> None:
+        nonlocal began
+        began = loop.time()
         if on_screen:
             stdio.write_stderr("\r\x1b[K")
 
     async def show() -> None:
-        done, began = -1, 0.0
         while True:
-            if len(findings) != done:
-                done, began = len(findings), time.monotonic()
             await asyncio.sleep(PROGRESS_INTERVAL)
-            if len(findings) == done:
-                length = times.span(time.monotonic() - began)
-                stdio.write_stderr(f"\r{counted(done, 'result')}; the next check: {length}\x1b[K")
+            if (seconds := loop.time() - began) >= PROGRESS_INTERVAL:
+                done = counted(len(findings), "result")
+                length = times.span(seconds)
+                stdio.write_stderr(f"\r{done}; the next check: {length}\x1b[K")
 
-    on_screen = not app.json and stdio.is_terminal(sys.stderr)
     showing = asyncio.create_task(show()) if on_screen else None
     try:
         yield clear

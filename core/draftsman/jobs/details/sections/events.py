@@ -13,6 +13,7 @@ from draftsman.jobs.details.sections.event_sentences import event_sentence
 from draftsman.jobs.details.sections.section import (
     Entry,
     Line,
+    LineSpan,
     Reader,
     faint,
     name,
@@ -25,10 +26,14 @@ def events(details: JobDetails, reader: Reader) -> Iterator[Entry]:
     """Yield the months that were archived, then the newest events, oldest first."""
     job = details.job
     for months in missing_months(details.archives):
-        yield Entry("", ((faint(f"{months}; see: draftsman archives --help"),),))
+        command = "; see: draftsman archives --help" if reader.types_commands else ""
+        yield Entry("", ((faint(months + command),),))
     if details.has_earlier_events:
-        omitted = f"… older events omitted; all events: draftsman events {job.name}"
-        yield Entry("", ((faint(omitted),),))
+        command = f"draftsman events {job.name}"
+        omitted = faint(f"… older events omitted; all events: {command}")
+        if reader.events_url:
+            omitted = LineSpan("Older events", url=reader.events_url)
+        yield Entry("", ((omitted,),))
     for event in details.events:
         yield Entry(f"{job.name}#{event.id}", (event_line(event, reader),), event)
 
@@ -45,9 +50,12 @@ def event_line(event: Event, reader: Reader, *, names_job: bool = False) -> Line
 
 def detail_lines(event: Event) -> Sequence[str]:
     """Return the kind of an event, who caused it, and its payload, below each other."""
-    command = f"draftsman events {job_name(event.job)} --json"
-    heading = {"kind": event.kind, "actor": actor_name(event.actor)}
-    return fields(heading | event.payload, command)
+    return fields(detail_values(event), f"draftsman events {job_name(event.job)} --json")
+
+
+def detail_values(event: Event) -> dict[str, object]:
+    """Return the kind of an event, who caused it, and its payload."""
+    return {"kind": event.kind, "actor": actor_name(event.actor)} | event.payload
 
 
 def missing_months(parts: Sequence[Archive | JobArchive]) -> Iterator[str]:

@@ -32,12 +32,13 @@ def request(details: JobDetails, reader: Reader) -> Iterator[SectionText]:
 def request_parts(job: Job) -> Iterator[SectionText]:
     """Yield the text, and the payload without the repository, which is a fact."""
     if job.request and (text := (job.request.text or "").strip("\n")):
-        yield SectionText(text)
+        yield SectionText(text, is_markdown=True)
     payload = {key: value for key, value in job.payload.items() if key not in ("repo", CHANGES)}
     if job.overrides:
         payload["overrides"] = job.overrides
     if payload:
-        yield SectionText("\n".join(fields(payload, f"draftsman show {job.name} --json")))
+        lines = fields(payload, f"draftsman show {job.name} --json")
+        yield SectionText("\n".join(lines), values=payload)
 
 
 def joined_requests(details: JobDetails, reader: Reader) -> Iterator[Entry]:
@@ -83,12 +84,12 @@ def messages(details: JobDetails, reader: Reader) -> Iterator[Entry]:
 def _delivery(message: JobMessage, status: Status, reader: Reader) -> Line:
     """Return whether the agent has a message, in a few words."""
     if message.delivered_at is not None:
-        delivered = LineSpan(f"delivered in run .{message.run} ", Meaning.SUCCESS)
+        delivered = LineSpan(f"delivered in {reader.run(message.run or 0)} ", Meaning.SUCCESS)
         return delivered, reader.ago(message.delivered_at, Meaning.SUCCESS)
     if status in TERMINAL:
         text = "not delivered: the job ended before; a retry gets it"
     elif message.run is not None:
-        text = f"given to run .{message.run}; delivered with its next checkpoint"
+        text = f"given to {reader.run(message.run)}; delivered with its next checkpoint"
     else:
         text = "waits for the agent"
     return (LineSpan(text, Meaning.WAITING),)

@@ -24,6 +24,7 @@ from draftsman.jobs.details.sections.section import (
     name,
 )
 from draftsman.jobs.job import Job, Status
+from draftsman.jobs.retries import error_class_text
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.jobs.runs.saved_data import Artifact, StepSummary
 from draftsman.jobs.status_display import Meaning
@@ -56,7 +57,7 @@ def _run(run: Run, details: JobDetails, reader: Reader) -> Iterator[Line]:
     start = reader.clock(run.started_at, Meaning.NEUTRAL)
     yield (faint(f"worker {worker_name(run.worker_id)}, "), start, *end)
     if run.error:
-        kind = f" ({run.error_class})" if run.error_class else ""
+        kind = f" ({error_class_text(run.error_class)})" if run.error_class else ""
         yield (LineSpan(f"{flat(run.error)}{kind}", error),)
     if run.usage:
         yield (faint(flat(usage_lines(run.usage))),)
@@ -69,14 +70,15 @@ def steps(details: JobDetails, reader: Reader) -> Iterator[Entry]:
         line: Line = (
             LineSpan(f"{step.status:<8}", meaning),
             name(flat(step.key)),
-            f"  run .{step.run}  ",
+            f"  {reader.run(step.run)}  ",
             reader.ago(step.finished_at or step.created_at),
             "" if step.size is None else f"  {format_size(step.size)}",
         )
         yield Entry("", ((*line, *_position(step, details)),))
     if len(details.steps) > MAX_STEPS:
-        command = f"draftsman show {details.job.name} --json | jq .steps"
-        yield Entry("", ((faint(f"earlier steps: {command}"),),))
+        command = f": draftsman show {details.job.name} --json | jq .steps"
+        where = command if reader.types_commands else " are not shown here"
+        yield Entry("", ((faint(f"earlier steps{where}"),),))
 
 
 def _position(step: StepSummary, details: JobDetails) -> Line:
@@ -100,7 +102,7 @@ def checkpoints(details: JobDetails, reader: Reader) -> Iterator[Entry]:
         work = checkpoint.work_size
         is_next = checkpoint is details.checkpoints[0] and not details.is_over
         line: Line = (
-            f"run .{checkpoint.run}  ",
+            f"{reader.run(checkpoint.run)}  ",
             reader.ago(checkpoint.created_at),
             f"  {format_size(checkpoint.size)} of data",
             "" if work is None else f", {format_size(work)} of work",
@@ -112,7 +114,7 @@ def checkpoints(details: JobDetails, reader: Reader) -> Iterator[Entry]:
 def artifacts(details: JobDetails, reader: Reader) -> Iterator[Entry]:
     """Yield the name, kind and size of each artifact."""
     for artifact in details.artifacts:
-        run = f"  run .{artifact.run}  "
+        run = f"  {reader.run(artifact.run)}  "
         line: Line = (
             LineSpan(flat(artifact.name), is_name=True, url=reader.artifact_url(artifact)),
             f"  {artifact.kind}  {format_size(artifact.size)}{run}",
@@ -140,11 +142,9 @@ def result_parts(job: Job) -> Iterator[SectionText]:
     The agent's own `data` may name files on its worker, so it is only in the JSON output.
     """
     values = job.result or {}
-    texts = [
-        *result_text.summary_lines(values),
-        result_text.change_summary(values),
-        result_text.validation_summary(values),
-    ]
+    for text in result_text.summary_lines(values):
+        yield SectionText(text, is_markdown=True)
+    texts = [result_text.change_summary(values), result_text.validation_summary(values)]
     if summary := "\n".join(filter(None, texts)):
         yield SectionText(summary)
     command = f"draftsman show {job.name} --json"
@@ -153,4 +153,4 @@ def result_parts(job: Job) -> Iterator[SectionText]:
     other_fields = result_text.unrendered_fields(values)
     data = [f"data: {command} | jq .result.data"] if other_fields.pop("data", None) else []
     if lines := [*data, *fields(other_fields, command)]:
-        yield SectionText("\n".join(lines))
+        yield SectionText("\n".join(lines), values=other_fields)

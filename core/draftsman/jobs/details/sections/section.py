@@ -5,6 +5,7 @@ differs only in what it has of its own:
 
 - its markup, and the keys, links or commands with which people answer and open something there;
 - the time of day: the zone of a browser is unknown;
+- a page has the events newest first, and a link to the earlier ones;
 - the terminal shows the newest entries of a long list, with the command for the others;
 - a tab of the dashboard has some of the sections, below a header that changes every second.
 
@@ -69,6 +70,10 @@ class SectionText:
     text: str
     document: Document = ()
     """What the text was printed from, for a medium that prints more than text."""
+    values: Mapping[str, object] | None = None
+    """The same for a text that is the fields of these values."""
+    is_markdown: bool = False
+    """Whether the text was written for people, and may have marks of Markdown."""
 
 
 SectionPart = Fact | Entry | SectionText
@@ -102,6 +107,8 @@ class Reader:
     """Returns the address at which a medium has an artifact; "" where it has none."""
     types_commands: bool = True
     """Whether the reader has a terminal; else what a command does is a control beside the text."""
+    events_url: str = ""
+    """The address at which a medium has all events of the job; "" where it has none."""
 
     hint: Callable[[CommandHint], str] = str
     """Words a command that helps."""
@@ -113,6 +120,10 @@ class Reader:
     def until(self, when: datetime, meaning: Meaning | None = None) -> LineSpan:
         """Return the time until a moment."""
         return LineSpan(times.until(when, self.now), meaning, when=when)
+
+    def run(self, ordinal: int) -> str:
+        """Return the name of a run: `.1` is how a command takes it."""
+        return f"run .{ordinal}" if self.types_commands else f"run {ordinal}"
 
     def clock(self, when: datetime, meaning: Meaning | None = None) -> LineSpan:
         """Return a time of day."""

@@ -97,7 +97,7 @@ WITH owned AS MATERIALIZED (
        FOR NO KEY UPDATE
 ), sent AS MATERIALIZED (
     SELECT e.id FROM owned m
-      JOIN draftsman.job_events e ON e.job = m.number AND e.run = m.run_count
+      JOIN draftsman.events e ON e.job = m.number AND e.run = m.run_count
      WHERE e.id > %(after)s::bigint AND e.kind = %(kind)s AND e.payload = %(payload)s
      LIMIT 1
 ), inserted AS (
