@@ -195,6 +195,7 @@ async def test_overview_of_an_empty_database_has_zero_counts(rt: Runtime) -> Non
     assert (stats.next_expiry, stats.answer_seconds) == (None, None)
 
 
+@pytest.mark.machine_clock("it compares with the time of the server")
 async def test_server_information_has_the_version_and_the_clock_difference(rt: Runtime) -> None:
     health, ahead = await rt.read_model.health()
     assert int(health.version.split(".")[0]) >= 15
@@ -236,6 +237,7 @@ async def test_latest_events_are_newest_first(make: Factory, rt: Runtime) -> Non
     assert [*first, *rest] == forwards[::-1]
 
 
+@pytest.mark.machine_clock("events have the time of the server")
 async def test_activity_is_counted_since_the_previous_call(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:

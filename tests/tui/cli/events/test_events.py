@@ -365,6 +365,7 @@ async def test_events_are_filtered_by_kind_time_and_number(
     assert await shown("--kind", "job_failed", *after) == failures[1:2]
 
 
+@pytest.mark.machine_clock("events have the time of the server")
 async def test_events_since_a_time_leave_out_older_events(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
