@@ -1,7 +1,8 @@
 """The limits of the machine: commits, and the smallest statement that swaps jobs of a queue.
 
-A swap completes the jobs that the last swap claimed and claims as many: two changes of a narrow
-row for each job, without events, guards or a program.
+A swap completes the jobs that the last swap claimed and claims as many, and keeps a run and four
+events of each: it deletes a narrow row of the queue, inserts the run, later updates it in place,
+and writes the events of all jobs as one row. It has no guards, states or program.
 """
 
 from __future__ import annotations
@@ -20,17 +21,30 @@ ROWS = 1_000_000
 """More than a machine swaps in that time."""
 REAPED = 1.0
 """Seconds until the CPU of an ended server process is counted."""
-TABLE: tuple[LiteralString, ...] = (
-    "CREATE TABLE floor_jobs (id int PRIMARY KEY, status smallint NOT NULL) WITH (fillfactor = 50)",
-    "CREATE INDEX ON floor_jobs (status, id) WHERE status < 2",
-    "INSERT INTO floor_jobs SELECT g, 0 FROM generate_series(1, %s) g",
-    "VACUUM ANALYZE floor_jobs",
+TABLES: tuple[LiteralString, ...] = (
+    "CREATE TABLE floor_ready (job int PRIMARY KEY)",
+    """CREATE TABLE floor_runs (job int PRIMARY KEY, ended_at timestamptz,
+       started_at timestamptz NOT NULL DEFAULT now()) WITH (fillfactor = 50)""",
+    """CREATE TABLE floor_events (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+       ended int[] NOT NULL, started int[] NOT NULL, at timestamptz NOT NULL DEFAULT now())""",
+    "CREATE TABLE floor_workers (running int[] NOT NULL)",
+    "INSERT INTO floor_ready SELECT generate_series(1, %s)",
+    "INSERT INTO floor_workers VALUES ('{}')",
+    "VACUUM ANALYZE floor_ready",
 )
 SWAP = """
-    WITH finished AS (UPDATE floor_jobs SET status = 2 WHERE status = 1),
-         next AS (SELECT id FROM floor_jobs WHERE status = 0 ORDER BY id LIMIT {size}
-                     FOR UPDATE SKIP LOCKED)
-    UPDATE floor_jobs SET status = 1 FROM next WHERE floor_jobs.id = next.id;
+    WITH ended AS (UPDATE floor_runs SET ended_at = now()
+                    WHERE job = ANY (ARRAY(SELECT unnest(running) FROM floor_workers))
+                      AND ended_at IS NULL
+                RETURNING job),
+         next AS (SELECT ctid AS location FROM floor_ready ORDER BY job LIMIT {size}
+                     FOR UPDATE SKIP LOCKED),
+         claimed AS (DELETE FROM floor_ready USING next WHERE floor_ready.ctid = location
+                  RETURNING job),
+         opened AS (INSERT INTO floor_runs (job) SELECT job FROM claimed),
+         history AS (INSERT INTO floor_events (ended, started)
+                     SELECT ARRAY(SELECT job FROM ended), ARRAY(SELECT job FROM claimed))
+    UPDATE floor_workers SET running = ARRAY(SELECT job FROM claimed);
 """
 COMMIT = "SELECT pg_logical_emit_message(true, 'bench', 'x');"
 """A transaction with a few bytes of WAL, which its commit flushes."""
@@ -53,16 +67,17 @@ async def commits(run: Run) -> Figures:
 
 async def _swap(run: Run, size: int) -> Figures:
     async with session(run.url) as database:
-        for statement in TABLE:
+        for statement in TABLES:
             await database.conn.execute(statement.replace("%s", str(ROWS)))
         await run.place.checkpoint()
         counted = await ServerCosts.start(run)
         jobs = await _pgbench(run, SWAP.format(size=size)) * size
         await asyncio.sleep(REAPED)
         costs = await counted.per_job(0.0, jobs)
-        claimed = await database.value("SELECT count(*) FROM floor_jobs WHERE status > 0")
-    if claimed != jobs:
-        raise BenchError(f"{jobs} jobs were to be claimed, {claimed} are")
+        started = await database.value("SELECT count(*) FROM floor_runs")
+        recorded = await database.value("SELECT sum(cardinality(started)) FROM floor_events")
+    if (started, recorded) != (jobs, jobs):
+        raise BenchError(f"{jobs} jobs were to be claimed; runs: {started}, events: {recorded}")
     del costs["cpu_us"]
     return {"rate": jobs / SECONDS} | costs
 

@@ -82,6 +82,7 @@ def scenarios(
     `minutes` is the duration of those that have one.
     """
     samples = max(20, jobs // 160)
+    own = partial(Scenario, same=True, alone=True)
     return [
         Scenario(
             "submit",
@@ -91,22 +92,13 @@ def scenarios(
             same=True,
             against=(("pgbench", pgbench.submit),),
         ),
-        Scenario(
-            "submit50",
-            partial(measure.submit, tasks=50),
-            "default",
-            jobs // 2,
-            same=True,
-            alone=True,
-        ),
+        own("submit50", partial(measure.submit, tasks=50), "default", jobs // 2),
         *(
-            Scenario(
+            own(
                 name,
                 partial(catalog.submit, repos=repos),
                 "default",
                 max(200, jobs // 8),
-                same=True,
-                alone=True,
                 fresh=True,
             )
             for name, repos in (("repo1", 1), ("repo1000", catalog.REPOS))
@@ -115,7 +107,7 @@ def scenarios(
         Scenario("drain10", measure.drain, "default", jobs // 2, hosts=True),
         Scenario("drain100", measure.drain, "fast", jobs, hosts=True),
         *(
-            Scenario(name, partial(limits.drain, name=limit), preset, count, same=True, alone=True)
+            own(name, partial(limits.drain, name=limit), preset, count)
             for name, limit, preset, count in (
                 ("wide10", "wide", "default", jobs // 2),
                 ("wide100", "wide", "fast", jobs),
@@ -126,14 +118,7 @@ def scenarios(
             )
         ),
         *(
-            Scenario(
-                name,
-                partial(limits.drain, name="rate", persons=limits.PERSONS),
-                preset,
-                count,
-                same=True,
-                alone=True,
-            )
+            own(name, partial(limits.drain, name="rate", persons=limits.PERSONS), preset, count)
             for name, preset, count in (
                 ("persons10", "default", jobs // 2),
                 ("persons100", "fast", jobs),
@@ -152,90 +137,44 @@ def scenarios(
             for function, share in functions.SHARES.items()
         ),
         *(
-            Scenario(name, workers.drains, preset, count, same=True, alone=True, fresh=True)
+            own(name, workers.drains, preset, count, fresh=True)
             for name, preset, count in (
                 ("workers10", "default", jobs // 2),
                 ("workers100", "fast", jobs),
             )
         ),
         *(
-            Scenario(
+            own(
                 name,
                 partial(deep_queue.drain, snapshot=snapshot),
                 "fast",
                 deep,
-                same=True,
-                alone=True,
                 once=True,
                 fresh=True,
             )
             for name, snapshot in (("deep", False), ("deep_snapshot", True))
         ),
-        Scenario(
-            "held", volumes.held, "default", jobs, same=True, alone=True, once=True, fresh=True
-        ),
-        Scenario(
-            "schedules",
-            volumes.schedules,
-            "fast",
-            jobs,
-            same=True,
-            alone=True,
-            once=True,
-            fresh=True,
-        ),
-        Scenario(
-            "agents", agents.agents, "default", max(20, jobs // 50), True, alone=True, fresh=True
-        ),
-        Scenario(
-            "commands",
-            commands.commands,
-            "default",
-            20,
-            same=True,
-            alone=True,
-            once=True,
-            fresh=True,
-        ),
-        Scenario(
-            "helps", commands.helps, "default", 5, same=True, alone=True, once=True, fresh=True
-        ),
+        own("held", volumes.held, "default", jobs, once=True, fresh=True),
+        own("schedules", volumes.schedules, "fast", jobs, once=True, fresh=True),
+        own("agents", agents.agents, "default", max(20, jobs // 50), fresh=True),
+        own("commands", commands.commands, "default", 20, once=True, fresh=True),
+        own("helps", commands.helps, "default", 5, once=True, fresh=True),
         Scenario("idle", measure.idle, "fast", samples, same=True),
-        Scenario("answer", answer.answer, "default", samples, same=True, alone=True),
-        Scenario(
-            "slack",
-            slack.events,
-            "default",
-            max(200, jobs // 4),
-            same=True,
-            alone=True,
-            against=(("bolt", slack.bare),),
-        ),
-        Scenario(
-            "slack1000",
-            catalog.events,
-            "default",
-            max(200, jobs // 4),
-            same=True,
-            alone=True,
-            fresh=True,
-        ),
-        Scenario(
+        own("answer", answer.answer, "default", samples),
+        own("slack", slack.events, "default", max(200, jobs // 4), against=(("bolt", slack.bare),)),
+        own("slack1000", catalog.events, "default", max(200, jobs // 4), fresh=True),
+        own(
             "dashboard",
             partial(dashboard.measured, minutes=10 if minutes is None else minutes),
             "fast",
             max(20, jobs // 100),
-            same=True,
-            alone=True,
             once=True,
         ),
-        Scenario(
+        own(
             "floor",
             None,
             "default",
             0,
-            same=True,
-            alone=True,
             against=(
                 ("commits", floor.commits),
                 ("swap of 10", floor.swap10),
@@ -243,13 +182,11 @@ def scenarios(
             ),
             hosts=True,
         ),
-        Scenario(
+        own(
             "vacuum",
             partial(vacuum.load, minutes=vacuum.MINUTES if minutes is None else minutes),
             "fast",
             0,
-            same=True,
-            alone=True,
             once=True,
             extra=True,
         ),

@@ -85,8 +85,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
         os.environ[f"XDG_{kind}_HOME"] = str(user)
     repeated_costs.collect_less_garbage()
-    if config.option.clock is not None:
+    if (moment := config.option.clock) is not None:
         shifted_clock.install()
+        shifted_clock.begin(moment)  # modules read the time, too
     if url is None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         worker_forks.in_child(config, config.stash[SERVER].prepare)
     fork_server.install(worker_forks.start_importer(config))

@@ -51,7 +51,7 @@ class OutOfRange(UsageError):
 
 
 class NoUnit(UsageError):
-    """A number that is no duration, since nobody can tell of what."""
+    """A number without a unit of time."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"duration {text!r} has no unit; use {text}s, {text}m, {text}h or {text}d")

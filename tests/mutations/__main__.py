@@ -282,11 +282,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := targets.equivalent().keys() - {mutant.name for mutant in known}:
         _print("equivalent.toml names unknown mutants: " + "; ".join(sorted(unknown)))
         return 1
+    if missing := targets.without_mutants(known):
+        _print("nothing is changed in: " + "; ".join(sorted(missing)))
+        return 1
     if len(targets.equivalent()) > MOST_EQUIVALENT * len(known):
         _print(f"more than {MOST_EQUIVALENT:.0%} of the mutants are equivalent")
         return 1
     mutants = [mutant for mutant in known if re.search(options.only, mutant.name)]
     mutants = _share(mutants, options.share, options.seed)
+    _note(f"{len(mutants)} of {len(known)} mutants")
     verdicts, coverage = asyncio.run(
         _judge(
             mutants,

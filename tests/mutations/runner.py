@@ -29,7 +29,9 @@ from tests.mutations.mutant import ROOT, Mutant
 from tests.mutations.targets import TESTS
 from tests.support.server import Server, make_home
 
-ARGUMENTS: Final = ("-q", "--no-header", "-p", "no:cacheprovider", "--timeout=60")
+REWRITE: Final = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+"""The plugin of pytest is in a package that this process has imported before pytest."""
+ARGUMENTS: Final = ("-q", "--no-header", "-p", "no:cacheprovider", "--timeout=60", "-W", REWRITE)
 MISSING: Final = 10.0
 """Seconds after which a condition counts as missing in a mutant, instead of 30."""
 HANGING: Final = 25.0

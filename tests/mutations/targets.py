@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +44,8 @@ FUNCTIONS: Final = (
     "core/draftsman/worker/claim_loop.py",
     "core/draftsman/worker/execution.py",
     "core/draftsman/jobs/runs/service/claim.py",
+    "core/draftsman/handlers/handler_errors.py",
+    "core/draftsman/jobs/requests/service/batching.py",
 )
 TYPES: Final = "tests/core/services/test_types.py"
 QUERY_TESTS: Final = (
@@ -128,6 +131,8 @@ PYTHON_TESTS: Final = (
     "tests/core/worker/test_shutdown.py",
     "tests/core/handlers/test_handler_errors.py",
     "tests/core/handlers/test_context.py",
+    "tests/core/jobs/requests/test_batching.py",
+    "tests/core/races/test_submit_batches.py",
 )
 """Tests of a change in Python: those of whole workers."""
 TESTS: Final = tuple(dict.fromkeys((*QUERY_TESTS, *OBJECT_TESTS, *PYTHON_TESTS)))
@@ -154,6 +159,13 @@ def mutants() -> list[Mutant]:
     for path in FUNCTIONS:
         found += mutants_of_functions(path, _read(path))
     return found
+
+
+def without_mutants(found: Iterable[Mutant]) -> set[str]:
+    """Return the files and objects that have no mutant, such as one that was renamed."""
+    found = [*found]
+    changed = {mutant.path for mutant in found} | {mutant.unit for mutant in found}
+    return {*QUERIES, *OBJECTS, *FUNCTIONS} - changed
 
 
 def is_test_of(mutant: Mutant, test: str) -> bool:

@@ -106,4 +106,12 @@ async def test_the_page_of_trello_shows_a_card_and_takes_a_comment(
             await sees(page, "UTC")
             assert [item.text for item in trello.comments(card)] == ["approve"]
             assert page.complaints() == []
-        await sees(page, "the demo has ended")
+    await sees(page, "is not served now")
+    async with (
+        FakeTrello(world=trello.world) as again,
+        BoardPage(again, board, GUIDE).serving() as same,
+    ):
+        assert same == url
+        again.card(board, next(iter(again.world.lists)), "Goes on", by=anna)
+        await sees(page, "Goes on")
+        assert await page.evaluate("document.getElementById('ended').hidden")

@@ -12,6 +12,7 @@ import base64
 import os
 import socket
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -416,8 +417,7 @@ async def test_a_question_is_answered_on_a_phone(
     await tab.click(".cover")
     path = f"/questions/{work.name}/1"
     await tab.is_at(path)
-    await tab.click("input[value=even]")
-    await tab.click(".answer button")
+    await tab.click("button[value=even]")
     await tab.is_at(f"{path}?recorded")
     assert "Your answer was recorded." in await tab.text()
     assert (await rt.questions.get(work.number, 1)).resolution == {
@@ -514,6 +514,46 @@ async def test_an_open_page_shows_what_is_new(
     await tab.shows(f"Answer {work.name}/1")
     await tab.shows(work.name, "document.querySelector('#news').textContent")
     assert tab.page.complaints() == []
+
+
+async def test_a_row_keeps_the_focus_while_others_come_before_it(
+    browser: Browser, inbox: Inbox, make: Factory, people: People
+) -> None:
+    number = await make.queued(title="Round prices half up")
+    tab = await sign_in(browser, inbox, people, "erin")
+    await tab.go("/jobs")
+    await tab.page.evaluate(f"document.querySelector('#row-D-{number} .open').focus()")
+    newer = await make.queued(title="Translate the e-mails")
+    await tab.page.evaluate("document.dispatchEvent(new Event('refresh'))")
+
+    async def has_both() -> bool:
+        return bool(await tab.page.evaluate(f"document.querySelector('#row-D-{newer}') !== null"))
+
+    await until(has_both, "the row of the newer job")
+    focused = await tab.page.evaluate("document.activeElement.closest('tr').id")
+    assert focused == f"row-D-{number}"
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_times_are_in_the_zone_of_the_browser_or_name_that_of_the_server(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, scripts: bool
+) -> None:
+    number = await make.completed()
+    tab = await sign_in(browser, inbox, people, "erin")
+    await tab.page.tell("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")
+    await tab.page.tell("Emulation.setScriptExecutionDisabled", value=not scripts)
+    await tab.go(f"/jobs/D-{number}")
+    times = "[...document.querySelectorAll('.event summary time')]"
+    shown = await tab.page.evaluate(f"{times}.map((time) => time.textContent)")
+    moments = await tab.page.evaluate(f"{times}.map((time) => time.dateTime)")
+    zone = timezone(timedelta(hours=5, minutes=45))
+    there = [datetime.fromisoformat(text).astimezone(zone) for text in moments]
+    assert len(shown) > 2
+    if scripts:
+        pairs = zip(shown, there, strict=True)
+        assert all(f"{moment:%H:%M}" in text for text, moment in pairs), (shown, there)
+    else:
+        assert all(text.endswith("UTC") for text in shown)
 
 
 async def test_a_form_that_somebody_fills_stays(

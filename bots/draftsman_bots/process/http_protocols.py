@@ -7,6 +7,7 @@ would use up its connection limit, and every other client would get 503.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -28,7 +29,7 @@ _incomplete_by_server: Final[WeakKeyDictionary[ServerState, dict[TimedProtocol, 
 )
 
 
-class TimedProtocol(asyncio.Protocol):
+class TimedProtocol(asyncio.Protocol, ABC):
     """A connection that is closed if its request is not complete in time.
 
     It is a base of a connection of uvicorn, before that in the order of resolution.
@@ -46,9 +47,9 @@ class TimedProtocol(asyncio.Protocol):
         self._incomplete_requests = _incomplete_by_server.setdefault(self.server_state, {})
 
     @property
+    @abstractmethod
     def is_incomplete(self) -> bool:
         """Whether the request to which the last bytes belong is incomplete."""
-        raise NotImplementedError
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the timeout of the first request."""

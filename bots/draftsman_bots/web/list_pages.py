@@ -130,11 +130,11 @@ def examples(entity: Entity[Any], rows: Sequence[Any], now: datetime) -> str:
 
 def _sorts(entity: Entity[Any]) -> list[tuple[str, str]]:
     """Return the orders of a list with their texts."""
-    heads = [column.head for column in entity.columns_of(Surface.PAGES)]
     orders = [("", "As listed")]
-    for head in heads:
-        orders.append((head.lower(), f"{head.capitalize()} ▴"))
-        orders.append((f"-{head.lower()}", f"{head.capitalize()} ▾"))
+    for column in entity.columns_of(Surface.PAGES):
+        head, heading = column.head.lower(), column.heading.capitalize()
+        orders.append((head, f"{heading} ▴"))
+        orders.append((f"-{head}", f"{heading} ▾"))
     return orders
 
 
@@ -200,7 +200,7 @@ def table(
 
 
 def _head(column: Column[Any], sort: str | None, kept: dict[str, str]) -> str:
-    text = inert(column.head.capitalize())
+    text = inert(column.heading.capitalize())
     attributes = f'scope="col" class="{_layout(column)}" title="{inert(column.help)}"'
     if sort is not None:
         name = column.head.lower()
@@ -234,7 +234,7 @@ def _cells(
             text = f'<span class="cut">{text}</span>'
         if name and nth == opening:
             text = f'<a class="open" href="{inert(_path(name))}">{text}</a>'
-        head = inert(column.head.capitalize())
+        head = inert(column.heading.capitalize())
         yield f'<td class="{_layout(column)}" data-head="{head}">{text if cell.text else ""}</td>'
 
 

@@ -24,6 +24,7 @@ from draftsman.errors import (
     DraftsmanError,
     NotFound,
     NotPermitted,
+    SchemaOutdated,
     UsageError,
 )
 from draftsman.people.service.browser_sessions import BrowserSessions
@@ -206,6 +207,9 @@ async def _to_sign_in(request: Request) -> Response:
 
 def _problem(error: DraftsmanError) -> PageProblem:
     match error:
+        case SchemaOutdated():
+            advice = "The database is that of another version. An operator has to migrate it."
+            return PageProblem(503, "Not available at the moment.", advice, retry_after=60)
         case DatabaseUnreachable():
             advice = "The database cannot be reached. Try again in a moment."
             return PageProblem(503, "Not available at the moment.", advice, retry_after=5)

@@ -312,7 +312,7 @@ class WorkCompletion:
             try:
                 self.run.check_question(approval)
             except UsageError as error:
-                raise unapprovable(approval, error) from None
+                raise unapprovable(approval, error, self.run.job.number) from None
             await self._ask(approval, snapshot)  # a denial ends the job
 
     async def _ask(self, question: QuestionSpec, snapshot: Snapshot) -> Answered | NoAnswer:

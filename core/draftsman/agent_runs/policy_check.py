@@ -30,9 +30,10 @@ from draftsman.agent_runs.policies.repo_policy import (
     reasons,
 )
 from draftsman.agent_runs.validation.validation import Validation
-from draftsman.errors import Failure
+from draftsman.errors import CommandHint, Failure
 from draftsman.formats.truncation import truncate
 from draftsman.handlers.worker_run import WorkerRun
+from draftsman.ids import job_name
 from draftsman.jobs.runs.quota import LIMIT_PREFIX
 from draftsman.questions.question import POLICY_KEY, OnChanges, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
@@ -75,7 +76,7 @@ async def check_policy(
     findings += await asyncio.to_thread(policy.decide_changes, changes)
     if denied := [item for item in findings if item.effect == "deny"]:
         raise Failure(
-            f"not published: {denial_text(denied)}",
+            f"not published: {denial_text(denied)}; {kept_work(run.job.number)}",
             origin="agent",
             code=f"{LIMIT_PREFIX}{denied[0].rule}",
             declared="PERMANENT",
@@ -134,10 +135,15 @@ def approval_key(number: int) -> str:
     return POLICY_KEY if number == 1 else f"{POLICY_KEY}:{number}"
 
 
-def unapprovable(approval: QuestionSpec, error: Exception) -> Failure:
+def kept_work(job: int) -> CommandHint:
+    """Return how to read the work of a job that did not publish it."""
+    return CommandHint("diff", job_name(job), lead="to read the work")
+
+
+def unapprovable(approval: QuestionSpec, error: Exception, job: int) -> Failure:
     """Return the failure of work without an eligible approver."""
     return Failure(
-        f"not published: {error}. {approval.text}",
+        f"not published: {error}. {approval.text.rstrip('.')}; {kept_work(job)}",
         origin="agent",
         code=f"{LIMIT_PREFIX}approval",
         declared="PERMANENT",

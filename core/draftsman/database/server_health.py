@@ -39,7 +39,7 @@ class OldestSnapshot:
 
     @property
     def holder(self) -> str:
-        """Who has it open."""
+        """The session or the prepared transaction that keeps it open."""
         if self.prepared is not None:
             return f"the prepared transaction {self.prepared}"
         return self.session or "another session"

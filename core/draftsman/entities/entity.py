@@ -68,6 +68,13 @@ class Column(Generic[T]):
     """Head of the column below which it is shown where rows have two lines."""
     only: Surface | None = None
     """The only surface that shows it; None: all."""
+    title: str = ""
+    """The heading, if the head is no word for people; orders and conditions name the head."""
+
+    @property
+    def heading(self) -> str:
+        """The words above the column."""
+        return self.title or self.head
 
 
 def in_order(rows: Sequence[T], order: Callable[[T], Any], *, reverse: bool) -> list[T]:

@@ -20,7 +20,9 @@ def _per_hour(row: Throughput) -> str:
     return f"{row.per_hour:.1f}" if row.per_hour >= 0.95 else f"{row.per_hour:.2g}"
 
 
-def _time_column(head: str, help: str, seconds: str, from_width: int = 0) -> Column[Throughput]:
+def _time_column(
+    head: str, help: str, seconds: str, from_width: int = 0, title: str = ""
+) -> Column[Throughput]:
     """Return the column of a duration, the field `seconds`."""
 
     def cell(row: Throughput) -> Cell:
@@ -29,13 +31,14 @@ def _time_column(head: str, help: str, seconds: str, from_width: int = 0) -> Col
 
     return Column(
         head,
-        max(7, len(head)),
+        max(7, len(title or head)),
         help=help,
         cell=lambda row, _: cell(row),
         right=True,
         from_width=from_width,
         order=lambda row: getattr(row, seconds),
         largest_first=True,
+        title=title,
     )
 
 
@@ -97,9 +100,9 @@ THROUGHPUT: Final[Entity[Throughput]] = Entity(
             largest_first=True,
         ),
         _time_column("WAITED", "Median time in the queue before the last run.", "wait_p50"),
-        _time_column("WAITED95", "95th percentile of WAITED.", "wait_p95", 92),
+        _time_column("WAITED95", "95th percentile of WAITED.", "wait_p95", 104, "WAITED 95%"),
         _time_column("RAN", "Median time of all runs of a job.", "run_p50"),
-        _time_column("RAN95", "95th percentile of RAN.", "run_p95", 92),
+        _time_column("RAN95", "95th percentile of RAN.", "run_p95", 104, "RAN 95%"),
         Column(
             "TREND",
             24,

@@ -24,7 +24,7 @@ NOW: Final = "now:"
 KEYS: Final = (AGENT, SLEEP, NOW)
 """Prefixes of the worker's keys; the constraint `job_steps_owner` has the same."""
 RESERVED_KEYS: Final = ("retry:", "auto:", "schedule:", "spawn:")
-"""Prefixes of the keys of requests that nobody chose."""
+"""Prefixes of the generated keys of requests."""
 PATCH: Final = "changes.patch"
 BUNDLE: Final = "checkpoint.bundle"
 TRANSCRIPT: Final = "transcript.jsonl"

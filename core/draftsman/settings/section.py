@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Self, TypeVar
@@ -52,9 +53,9 @@ class PackageSection(Section):
     """Name of the table."""
 
     @classmethod
+    @abstractmethod
     def field(cls) -> tuple[Any, Any]:
         """Return the type and the default of the field in `Settings`."""
-        raise NotImplementedError
 
 
 class ChannelSection(PackageSection):

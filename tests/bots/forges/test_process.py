@@ -30,7 +30,7 @@ async def test_the_lease_of_a_killed_reader_is_free_at_once(
         env = {"FORGE_TOKEN": forge.world.token}
         first = bots.start("bots", "forges", env=env)
         query = (
-            "UPDATE draftsman.leases SET expires_at = now() + interval '1 hour'"
+            "UPDATE draftsman.leases SET expires_at = draftsman.now() + interval '1 hour'"
             " WHERE name = 'forge' RETURNING lock_id"
         )
 

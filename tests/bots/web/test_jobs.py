@@ -452,8 +452,8 @@ async def test_times_are_in_the_zone_of_the_reader(
     policy.people = {**policy.people, "anna": anna}
     for actor, zone in ((people.anna, "CET"), (people.ben, "UTC")):
         page = (await (await inbox.visit(actor)).get(f"/jobs/D-{number}")).text
-        times = re.findall(r'title="\d{4}-\d\d-\d\d [\d:]+ (\w+)">\d\d:\d\d:\d\d (\w+)<', page)
-        assert {*times} == {(zone, zone)}
+        shown = r'title="\d{4}-\d\d-\d\d [\d:]+ (\w+)">[\d -]*\d\d:\d\d:\d\d (\w+)<'
+        assert {*re.findall(shown, page)} == {(zone, zone)}
 
 
 async def test_the_menu_counts_the_jobs_and_questions_of_its_reader(

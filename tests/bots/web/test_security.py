@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from draftsman.errors import SchemaOutdated
+from draftsman.jobs.details.service.read_model import ReadModel
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.process.http import MAX_BODY_BYTES
@@ -227,3 +229,18 @@ async def test_the_next_page_after_the_proxy_is_of_this_site(rt: Runtime) -> Non
 def test_settings_are_checked(web: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         WebSettings.model_validate(web)
+
+
+async def test_a_database_of_another_version_is_not_an_unreachable_one(
+    inbox: Inbox, make: Factory, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await make.queued()
+    ben = await inbox.visit(people.ben)
+
+    def outdated(*_: object, **__: object) -> None:
+        raise SchemaOutdated("no such function")
+
+    monkeypatch.setattr(ReadModel, "details", outdated)
+    page = await ben.get(f"/jobs/D-{job}")
+    assert (page.status_code, page.headers["retry-after"]) == (503, "60")
+    assert "The database is that of another version." in page.text

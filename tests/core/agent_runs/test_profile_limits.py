@@ -131,7 +131,8 @@ async def test_changes_outside_of_the_allowed_paths_are_not_published(
     assert (job.status, job.error_class, branches(data)) == (S.FAILED, "PERMANENT", "")
     assert job.last_error == (
         "not published: It changes paths outside of the allowed paths: c.txt, src2/d; denied by"
-        " path_allowlist; draftsman policy show has the rules, and the patch is kept"
+        " path_allowlist; draftsman policy show has the rules;"
+        f" to read the work: draftsman diff {job.name}"
     )
 
 
@@ -190,8 +191,11 @@ async def test_work_that_nobody_can_approve_is_not_published(
         job = await wait_for_end(rt, number)
     assert (job.status, job.error_class, branches(data)) == (S.FAILED, "PERMANENT", "")
     error = job.last_error or ""
+    assert await rt.changes.patch(number) is not None
     assert error.startswith("not published: ")
-    assert error.endswith("It changes 2 files, more than 1 (max_files_changed).")
+    assert error.endswith(
+        f"2 files, more than 1 (max_files_changed); to read the work: draftsman diff D-{number}"
+    )
 
 
 async def test_a_secret_in_a_binary_file_is_denied(rt: Runtime, make: Factory, data: Path) -> None:

@@ -227,8 +227,8 @@ async def test_only_the_database_decides_what_was_sent(
 ) -> None:
     await _chosen(known, people)
     await make.asked(LONG, notify=DIRECT)
-    await run(conn, "UPDATE draftsman.digest_questions SET sent_at = now()")
-    for change in ("sent_at = NULL", "sent_at = now()", "person = 'anna'"):
+    await run(conn, "UPDATE draftsman.digest_questions SET sent_at = draftsman.now()")
+    for change in ("sent_at = NULL", "sent_at = draftsman.now()", "person = 'anna'"):
         async with refused(CHANGE, "at most one digest"):
             await run(conn, f"UPDATE draftsman.digest_questions SET {change}")
     async with refused(CHANGE, "at most one digest"):

@@ -195,6 +195,7 @@ async def test_no_partition_of_events_can_be_truncated(conn: Connection) -> None
             await run(conn, f"TRUNCATE draftsman.{table}")
 
 
+@pytest.mark.machine_clock("events have the time of the server")
 async def test_a_new_partition_is_guarded_like_the_others(conn: Connection) -> None:
     before = await value(conn, "SELECT draftsman.make_event_partitions(3)")
     assert (before, await value(conn, "SELECT draftsman.make_event_partitions(4)")) == (0, 1)

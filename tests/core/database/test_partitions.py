@@ -14,6 +14,8 @@ from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import rows, run, value
 
+pytestmark = pytest.mark.machine_clock("events have the time of the server")
+
 PARTITIONS = """
 SELECT c.relname, pg_get_expr(c.relpartbound, c.oid)
   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid

@@ -23,14 +23,14 @@ RESERVATION: Final = {
     "job": "%(job)s",
     "actor": "'anna'",
     "seconds": "600",
-    "expires_at": "now() + interval '1 h'",
+    "expires_at": "draftsman.now() + interval '1 h'",
 }
 RESERVATIONS: Final = [
     ({"queue": "''"}, "queue_reservations_queue_check"),
     ({"actor": "''"}, "queue_reservations_actor_check"),
     ({"seconds": "59"}, "queue_reservations_seconds_check"),
     ({"seconds": "86401"}, "queue_reservations_seconds_check"),
-    ({"expires_at": "now() - interval '1 h'"}, "queue_reservations_check"),
+    ({"expires_at": "draftsman.now() - interval '1 h'"}, "queue_reservations_check"),
 ]
 UNHANDLED: Final = [
     ({"queue": "''"}, "unhandled_types_queue_check"),

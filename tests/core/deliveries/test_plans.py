@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.store import deliveries
@@ -21,6 +23,7 @@ SELECT seq, job, kind::text FROM draftsman.deliveries
  WHERE next_attempt_at IS NOT NULL AND job = ANY (%(jobs)s) ORDER BY seq"""
 
 
+@pytest.mark.machine_clock("with an offset, the clock itself reads a table")
 async def test_no_trigger_of_deliveries_reads_a_whole_table(
     db: Database, conn: Connection, make: Factory
 ) -> None:

@@ -35,6 +35,8 @@ from tests.support.event_history import (
 from tests.support.races import hold_commits
 from tests.support.statements import CHANGE, refused, rows, run, value
 
+pytestmark = pytest.mark.machine_clock("events have the time of the server")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -108,7 +108,8 @@ async def test_the_system_is_the_actor_of_a_cancellation_that_it_requested(
     await run(
         conn,
         "UPDATE draftsman.job_states"
-        " SET cancel_requested_at = now(), cancel_requested_by = 'system' WHERE number = %s",
+        " SET cancel_requested_at = draftsman.now(), cancel_requested_by = 'system'"
+        " WHERE number = %s",
         (work.number,),
     )
     assert await rt.settlement.canceled(work) is S.CANCELED
@@ -119,7 +120,8 @@ async def test_a_psql_user_is_named_by_the_database_role(make: Factory, conn: Co
     number = await make.queued()
     await run(
         conn,
-        "UPDATE draftsman.job_states SET status = 'canceled', version = 2, finished_at = now()"
+        "UPDATE draftsman.job_states"
+        " SET status = 'canceled', version = 2, finished_at = draftsman.now()"
         " WHERE number = %s",
         (number,),
     )
@@ -210,7 +212,8 @@ async def test_one_statement_over_many_jobs_writes_an_event_for_each(
     numbers = [await make.queued() for _ in range(5)]
     await run(
         conn,
-        "UPDATE draftsman.job_states SET status = 'canceled', version = 2, finished_at = now()"
+        "UPDATE draftsman.job_states"
+        " SET status = 'canceled', version = 2, finished_at = draftsman.now()"
         " WHERE number <> %s",
         (numbers[0],),
     )

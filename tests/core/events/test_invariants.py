@@ -23,9 +23,10 @@ CHOICES = re.compile(r"(CASE(?:(?!CASE).)*END|'\w+') AS sentence", re.DOTALL)
 
 BREAK = {
     "request_has_a_state": "UPDATE draftsman.job_states SET type = 'other' WHERE number = %(run)s",
-    "states_follow_their_rules": "UPDATE draftsman.job_states SET finished_at = now()",
+    "states_follow_their_rules": "UPDATE draftsman.job_states SET finished_at = draftsman.now()",
     "running_has_one_open_run": (
-        "UPDATE draftsman.job_runs SET status = 'failed', finished_at = now() WHERE job = %(run)s"
+        "UPDATE draftsman.job_runs"
+        " SET status = 'failed', finished_at = draftsman.now() WHERE job = %(run)s"
     ),
     "open_run_belongs_to_running_job": (
         "UPDATE draftsman.job_runs SET lease_token = 99 WHERE job = %(run)s"
@@ -109,7 +110,8 @@ BREAK = {
         "UPDATE draftsman.deliveries SET status = 'pending' WHERE status = 'superseded'"
     ),
     "copies_of_a_closed_question_are_settled": (
-        "UPDATE draftsman.deliveries SET status = 'sent', external_ref = 'r', sent_at = now()"
+        "UPDATE draftsman.deliveries"
+        " SET status = 'sent', external_ref = 'r', sent_at = draftsman.now()"
         " WHERE status = 'superseded'"
     ),
     "each_thread_has_a_due_delivery": "UPDATE draftsman.deliveries SET next_attempt_at = NULL",
@@ -125,7 +127,7 @@ BREAK = {
         "UPDATE draftsman.deliveries SET kind = 'reminder' WHERE kind = 'question'"
     ),
     "closed_question_has_no_reminder": (
-        "UPDATE draftsman.question_times SET remind_at = now() WHERE remind_at IS NULL"
+        "UPDATE draftsman.question_times SET remind_at = draftsman.now() WHERE remind_at IS NULL"
     ),
     "answers_are_attested": "UPDATE draftsman.job_answers SET session_role = 'bot:slack'",
     "approvals_have_their_votes": "UPDATE draftsman.job_questions SET quorum = 2",
@@ -141,11 +143,11 @@ BREAK = {
         "WITH s AS (INSERT INTO draftsman.schedules (name, rule, timezone, template, created_by)"
         " VALUES ('s', '@daily', 'UTC', 't', 'a') RETURNING id)"
         " INSERT INTO draftsman.schedule_fires (schedule, due_at, status, job)"
-        " SELECT id, now(), 'fired', %(run)s FROM s"
+        " SELECT id, draftsman.now(), 'fired', %(run)s FROM s"
     ),
     "reservations_have_their_job": (
         "INSERT INTO draftsman.queue_reservations (queue, job, actor, seconds, expires_at)"
-        " VALUES ('another', %(ask)s, 'cli:root', 600, now() + interval '1 h')"
+        " VALUES ('another', %(ask)s, 'cli:root', 600, draftsman.now() + interval '1 h')"
     ),
     "sent_has_a_reference": "UPDATE draftsman.deliveries SET status = 'sent'",
 }
@@ -217,11 +219,12 @@ async def _groups(make: Factory) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("stopped_groups_start_no_job", "SET started_at = now() WHERE number = %(skipped)s"),
+        ("stopped_groups_start_no_job",
+         "SET started_at = draftsman.now() WHERE number = %(skipped)s"),
         ("sequential_groups_run_one_job",
-         "SET started_at = now() - interval '1 min' WHERE number = %(next)s"),
+         "SET started_at = draftsman.now() - interval '1 min' WHERE number = %(next)s"),
         ("jobs_start_after_their_parents",
-         "SET started_at = now() - interval '1 min' WHERE number = %(next)s"),
+         "SET started_at = draftsman.now() - interval '1 min' WHERE number = %(next)s"),
     ],
 )  # fmt: skip
 async def test_a_job_of_a_group_that_started_and_ended_is_found(

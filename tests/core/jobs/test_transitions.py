@@ -177,8 +177,8 @@ UPDATE draftsman.job_states
        worker_id = CASE WHEN %(leased)s THEN gen_random_uuid() END,
        lease_token = CASE WHEN %(leased)s AND %(same_lease)s THEN lease_token
                      WHEN %(leased)s THEN nextval('draftsman.lease_tokens') END,
-       run_at = coalesce(run_at, now()), last_error = coalesce(last_error, 'it broke'),
-       next_retry_at = CASE WHEN %(after)s = 'retrying' THEN now() END,
+       run_at = coalesce(run_at, draftsman.now()), last_error = coalesce(last_error, 'it broke'),
+       next_retry_at = CASE WHEN %(after)s = 'retrying' THEN draftsman.now() END,
        finished_at = CASE WHEN %(over)s THEN now() END,
        result_token = CASE WHEN %(after)s = 'completed'
                       THEN coalesce(result_token, lease_token, 0) END,
@@ -189,14 +189,14 @@ RETURNING number, run_count, worker_id, lease_token
 INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
 SELECT * FROM moved WHERE %(opens)s"""
 _END_RUN = """
-UPDATE draftsman.job_runs SET status = 'interrupted', finished_at = now()
+UPDATE draftsman.job_runs SET status = 'interrupted', finished_at = draftsman.now()
  WHERE job = %(job)s AND status = 'running'"""
 _END_QUESTION = """
 UPDATE draftsman.job_questions SET status = 'canceled', resolution = '{}'
  WHERE job = %(job)s AND status = 'open'"""
 _APPROVE = """
 UPDATE draftsman.job_questions
-   SET status = 'answered', answered_at = now(), resolution = '{"outcome": "approved"}'
+   SET status = 'answered', answered_at = draftsman.now(), resolution = '{"outcome": "approved"}'
  WHERE job = %(job)s AND status = 'open'"""
 _OPEN_QUESTION = """
 INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, freeform_allowed, digest)
@@ -271,7 +271,7 @@ async def test_a_job_is_inserted_queued_or_scheduled_only(
         {"run_count": "1"},
         {"attempts": "1"},
         {"retry_count": "1"},
-        {"cancel_requested_at": "now()", "cancel_requested_by": "'ben'"},
+        {"cancel_requested_at": "draftsman.now()", "cancel_requested_by": "'ben'"},
     ],
     ids=lambda started: "-".join(next(iter(started.items()))),
 )

@@ -104,7 +104,9 @@ async def test_a_scheduled_job_takes_its_key_when_it_is_due(
     scheduled = await make.scheduled(**KEY)
     queued = await make.queued(**KEY)
     assert await holders(conn) == [queued]
-    await run(conn, "UPDATE draftsman.job_states SET run_at = now() WHERE run_at IS NOT NULL")
+    await run(
+        conn, "UPDATE draftsman.job_states SET run_at = draftsman.now() WHERE run_at IS NOT NULL"
+    )
     await rt.promotion.promote(LeaderTerm())
     assert await holders(conn) == [scheduled]  # it is older, so its position is before
     assert [work.number for work in await claim(conn, make)] == [scheduled]

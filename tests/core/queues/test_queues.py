@@ -125,7 +125,9 @@ async def test_jobs_that_become_ready_in_a_paused_queue_wait(
     assert "is paused" in (await rt.read_model.why(scheduled)).next_step
     await make.answer(resumed.number, "red")
     await make.due(retrying)
-    await run(conn, "UPDATE draftsman.job_states SET run_at = now() WHERE run_at IS NOT NULL")
+    await run(
+        conn, "UPDATE draftsman.job_states SET run_at = draftsman.now() WHERE run_at IS NOT NULL"
+    )
     await rt.promotion.promote(LeaderTerm())
     assert await claim(conn, make) == []
     for number in (resumed.number, scheduled, retrying):

@@ -44,7 +44,8 @@ async def expire(conn: Connection) -> None:
     await run(
         conn,
         "UPDATE draftsman.queue_reservations"
-        " SET reserved_at = reserved_at - interval '1 day', expires_at = now() - interval '1 s'",
+        " SET reserved_at = reserved_at - interval '1 day',"
+        " expires_at = draftsman.now() - interval '1 s'",
     )
 
 
@@ -385,8 +386,8 @@ async def shorten(conn: Connection, seconds: float) -> None:
     """Let the reservations expire in so many seconds."""
     await run(
         conn,
-        "UPDATE draftsman.queue_reservations SET reserved_at = now() - interval '1 day',"
-        f" expires_at = now() + make_interval(secs => {seconds})",
+        "UPDATE draftsman.queue_reservations SET reserved_at = draftsman.now() - interval '1 day',"
+        f" expires_at = draftsman.now() + make_interval(secs => {seconds})",
     )
 
 

@@ -28,6 +28,12 @@ LOCK = "1146242644, (SELECT lock_id FROM draftsman.workers)"
 """The session lock of the only worker."""
 
 
+@pytest.fixture(autouse=True)
+async def _within_a_day(clock: Clock) -> None:
+    """Begin after an hour: the budgets are those of a day."""
+    await clock.past_the_hour()
+
+
 async def kept(
     rt: Runtime,
     make: Factory,

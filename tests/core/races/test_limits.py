@@ -171,7 +171,8 @@ async def test_a_leader_leaves_the_places_that_another_gives(
     await set_limits(rt, conn, queue={"q": {"rate": "1/1s"}})
     numbers = [await make.queued(queue="q") for _ in range(3)]
     await conn.execute(
-        "UPDATE draftsman.limit_buckets SET next_at = now(), starts = '{}', start_counts = '{}'"
+        "UPDATE draftsman.limit_buckets"
+        " SET next_at = draftsman.now(), starts = '{}', start_counts = '{}'"
     )
 
     async def give(conn: Connection) -> int:

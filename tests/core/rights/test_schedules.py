@@ -42,7 +42,7 @@ FORGED = {
     "request": "UPDATE draftsman.schedules SET request = '{}' WHERE name = 'hourly'",
     "author": "UPDATE draftsman.schedules SET created_by = 'erin' WHERE name = 'hourly'",
     "occurrence": "INSERT INTO draftsman.schedule_fires (schedule, due_at, status, reason)"
-    " SELECT id, now(), 'skipped', 'x' FROM draftsman.schedules",
+    " SELECT id, draftsman.now(), 'skipped', 'x' FROM draftsman.schedules",
     "removal": "DELETE FROM draftsman.schedule_fires",
     "outcome": "UPDATE draftsman.schedule_fires SET status = 'skipped'",
 }
@@ -146,10 +146,11 @@ async def test_a_worker_makes_the_schedules_that_job_types_declare(
         "UPDATE draftsman.schedules SET misfire = 'all' WHERE origin IS NULL",
         "UPDATE draftsman.schedules SET created_by = 'anna', origin = NULL WHERE origin = 'code'",
         (
-            "UPDATE draftsman.schedules SET paused_at = now(), paused_by = 'schedule:code'"
+            "UPDATE draftsman.schedules"
+            " SET paused_at = draftsman.now(), paused_by = 'schedule:code'"
             " WHERE origin IS NULL"
         ),
-        "UPDATE draftsman.schedules SET paused_at = now(), paused_by = 'anna'",
+        "UPDATE draftsman.schedules SET paused_at = draftsman.now(), paused_by = 'anna'",
         (
             "INSERT INTO draftsman.schedules (name, rule, timezone, request, origin, created_by)"
             " VALUES ('x', '@daily', 'UTC', '{}', 'code', 'schedule:code')"
@@ -195,8 +196,8 @@ async def test_a_bot_acts_for_people_with_a_chat_account(as_role: As, people: Pe
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE draftsman.schedules SET paused_at = now(), paused_by = 'ben'",
-        "UPDATE draftsman.schedules SET paused_at = now(), paused_by = 'olga'",
+        "UPDATE draftsman.schedules SET paused_at = draftsman.now(), paused_by = 'ben'",
+        "UPDATE draftsman.schedules SET paused_at = draftsman.now(), paused_by = 'olga'",
         "UPDATE draftsman.schedules SET rule = '@daily'",
         FORGED["schedule"].replace("'olga'", "'ben'"),
         FORGED["schedule"].replace("'olga'", "'slack:U-MALLORY'"),

@@ -364,7 +364,7 @@ async def test_old_occurrences_are_forgotten(rt: Runtime, owner: Actor, clock: C
     async with rt.db.connection() as conn:
         await conn.execute(
             "INSERT INTO draftsman.schedule_fires (schedule, due_at, status, reason) SELECT s.id,"
-            " now() - n * interval '1 h', 'skipped', 'old' FROM draftsman.schedules s,"
+            " draftsman.now() - n * interval '1 h', 'skipped', 'old' FROM draftsman.schedules s,"
             " generate_series(1, 1100) n"
         )
     await clock.forward(HOUR)

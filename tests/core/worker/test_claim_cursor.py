@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, Lease
-from draftsman.worker.claim_cursor import MAX_INTERVAL, SHARE
+from draftsman.worker.claim_cursor import MAX_INTERVAL, SHARE, ClaimCursor
 from draftsman.worker.claim_loop import ClaimLoop
 from tests.core.worker.test_claim_loop_rules import Exchanges, make, time
 
@@ -157,6 +157,16 @@ async def test_a_job_that_was_handed_over_is_no_place_in_the_queue(
     for free in (2, 1, 1):
         await loop._exchange(free, 0)
     assert begun == [None, 1, None]
+
+
+def test_only_the_claim_from_the_cursor_fell_short() -> None:
+    cursor = ClaimCursor()
+    seen = []
+    for found in ([job(1, 1)], [], [job(2, 1)]):
+        began = cursor.start(0.0)
+        cursor.move(found, 1, SLOW)
+        seen.append((began, cursor.fell_short))
+    assert seen == [(None, False), (1, True), (None, False)]
 
 
 STEP = st.one_of(

@@ -172,12 +172,17 @@ def test_the_first_sweeps_of_a_leader_are_spread_over_an_interval(rt: Runtime) -
     assert all(later - earlier > 3 for earlier, later in pairwise([0.0, *times]))
 
 
+@pytest.mark.machine_clock("events have the time of the server")
 async def test_every_sweep_runs_in_the_first_interval_of_a_leader(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     lost = await make.running(worker=await make.worker_row())
-    await conn.execute("UPDATE draftsman.job_runs SET heartbeat_at = now() - interval '1 hour'")
-    await conn.execute("UPDATE draftsman.workers SET heartbeat_at = now() - interval '2 days'")
+    await conn.execute(
+        "UPDATE draftsman.job_runs SET heartbeat_at = draftsman.now() - interval '1 hour'"
+    )
+    await conn.execute(
+        "UPDATE draftsman.workers SET heartbeat_at = draftsman.now() - interval '2 days'"
+    )
     partitions = await value(conn, COUNT)
     newest = await value(
         conn,
@@ -209,7 +214,7 @@ async def test_sweeps_are_repeated_after_the_interval(
         for _ in range(2):
             lost = await make.running(worker=await make.worker_row())
             await conn.execute(
-                "UPDATE draftsman.job_runs SET heartbeat_at = now() - interval '1 hour'"
+                "UPDATE draftsman.job_runs SET heartbeat_at = draftsman.now() - interval '1 hour'"
                 " WHERE job = %s",
                 (lost.number,),
             )
@@ -223,6 +228,7 @@ async def promoted_late(rt: Runtime, number: int, due: datetime) -> float:
     return (moved[-1].created_at - due).total_seconds()
 
 
+@pytest.mark.machine_clock("events have the time of the server")
 async def test_a_scheduled_job_is_promoted_to_the_second(rt: Runtime, make: Factory) -> None:
     async with running_worker(
         runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True
@@ -234,6 +240,7 @@ async def test_a_scheduled_job_is_promoted_to_the_second(rt: Runtime, make: Fact
     assert 0 <= await promoted_late(rt, number, job.run_at) < 1.5
 
 
+@pytest.mark.machine_clock("events have the time of the server")
 async def test_a_retry_is_promoted_to_the_second(rt: Runtime, make: Factory) -> None:
     due: list[Job] = []
 
@@ -255,6 +262,7 @@ async def test_a_retry_is_promoted_to_the_second(rt: Runtime, make: Factory) -> 
     assert 0 <= await promoted_late(rt, number, failed.next_retry_at) < 1.5
 
 
+@pytest.mark.machine_clock("events have the time of the server")
 async def test_an_unanswered_question_is_closed_at_its_expiry(rt: Runtime, make: Factory) -> None:
     answers: list[object] = []
 
@@ -290,7 +298,9 @@ async def test_the_runs_of_a_dead_local_worker_are_rescued_at_once(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes], conn: Connection
 ) -> None:
     old = await make.worker_row()
-    await conn.execute("UPDATE draftsman.workers SET heartbeat_at = now() - interval '2 days'")
+    await conn.execute(
+        "UPDATE draftsman.workers SET heartbeat_at = draftsman.now() - interval '2 days'"
+    )
     dead = await worker_of(make, process)
     work = await make.running(worker=dead, queue="default", on_lost="resume")
     ahead = await make.claimed(worker=dead, queue="default")
@@ -338,13 +348,14 @@ async def test_a_leader_whose_lease_was_taken_stops_leading(
     ) as process:
         await until(lambda: leads(rt, process), "the leader")
         await conn.execute(
-            "UPDATE draftsman.leases SET owner = %s, term = 2, expires_at = now() + interval '1 h'",
+            "UPDATE draftsman.leases"
+            " SET owner = %s, term = 2, expires_at = draftsman.now() + interval '1 h'",
             (other,),
         )
         due = await make.queued(queue="default", delay=0.001)
         await captured.wait("no longer leader, term 1")
         assert (await rt.read_model.job(due)).status is S.SCHEDULED
-    assert await value(conn, "SELECT expires_at > now() FROM draftsman.leases") is True
+    assert await value(conn, "SELECT expires_at > draftsman.now() FROM draftsman.leases") is True
 
 
 async def test_a_leader_that_cannot_renew_its_lease_stops_leading(
@@ -383,7 +394,7 @@ async def test_two_leaders_at_once_do_no_harm(
             due = [await make.queued(queue="default", delay=0.000001) for _ in range(8)]
             lost = [(await make.running(queue="dead")).number for _ in range(3)]
             await conn.execute(
-                "UPDATE draftsman.job_runs SET heartbeat_at = now() - '1 h'::interval"
+                "UPDATE draftsman.job_runs SET heartbeat_at = draftsman.now() - '1 h'::interval"
                 " WHERE job IN (SELECT number FROM draftsman.jobs WHERE queue = 'dead')"
             )
             await make.worker_row(host_id=host.identity(), pid=2**22 + 1)

@@ -256,23 +256,23 @@ async def test_marked_approvals_are_decided_after_a_confirmation(
     gates = [await make.asked(push, title="Tidy up") for _ in range(4)]
     carol = people.on(Source.TUI, "carol")
     async with open_dashboard(rt, carol, size=(120, 30)) as seen:
-        await seen.rows("D-4", "D-3", "D-2", "D-1")
+        await seen.rows("D-1", "D-2", "D-3", "D-4")
         await seen.press("space", "space", "y")
-        await seen.see("Approve 2 requests?", "D-4/1  Tidy up: push draftsman/D-1 to origin")
+        await seen.see("Approve 2 requests?", "D-1/1  Tidy up: push draftsman/D-1 to origin")
         await seen.press("y")
-        await seen.wait_for_toast("D-3/1, D-4/1 approved")
+        await seen.wait_for_toast("D-1/1, D-2/1 approved")
         await seen.command("inbox")
-        await seen.rows("D-1/1", "D-2/1")
+        await seen.rows("D-3/1", "D-4/1")
         await seen.press("space", "space", "a")
         await seen.see("1  approve all 2", "2  deny all 2")
         await seen.press("2")
         await seen.see("Reason to deny 2 requests?")
         await seen.type("friday")
         await seen.press("enter")
-        await seen.wait_for_toast("D-1/1, D-2/1 denied")
+        await seen.wait_for_toast("D-3/1, D-4/1 denied")
     jobs = [await rt.read_model.job(gate.number) for gate in gates]
-    assert [job.status for job in jobs] == [Status.FAILED] * 2 + [Status.RESUMED] * 2
-    assert jobs[0].last_error == "denied by carol: friday"
+    assert [job.status for job in jobs] == [Status.RESUMED] * 2 + [Status.FAILED] * 2
+    assert jobs[2].last_error == "denied by carol: friday"
 
 
 async def test_a_dialog_names_the_jobs_for_which_an_answer_counts(

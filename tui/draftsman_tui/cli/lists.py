@@ -104,7 +104,7 @@ def print_table(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -
             break
         shown = [(column, cells) for column, cells in shown if column.from_width < width]
     app.out.table(
-        [column.head for column, _ in shown],
+        [column.heading for column, _ in shown],
         zip(*(cells for _, cells in shown), strict=True),
         flexible=[nth for nth, (column, _) in enumerate(shown) if column.cut],
         right=[nth for nth, (column, _) in enumerate(shown) if column.right],
@@ -118,5 +118,7 @@ def _text(column: Column[T], row: T, now: datetime) -> Text:
 
 def _full_width(shown: Sequence[tuple[Column[Any], Sequence[Text]]]) -> int:
     """Return the width of a table in which nothing is truncated."""
-    widths = [max(len(column.head), *(cell.cell_len for cell in cells)) for column, cells in shown]
+    widths = [
+        max(len(column.heading), *(cell.cell_len for cell in cells)) for column, cells in shown
+    ]
     return sum(widths) + GAP * (len(widths) - 1)

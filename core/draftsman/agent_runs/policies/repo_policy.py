@@ -312,7 +312,7 @@ def denial_text(findings: Sequence[PolicyFinding]) -> str:
     """Return why work is denied, and what to do about it."""
     rules = list(dict.fromkeys(item.rule for item in findings))
     advice = [ADVICE[rule] for rule in rules if rule in ADVICE]
-    advice.append("draftsman policy show has the rules, and the patch is kept")
+    advice.append("draftsman policy show has the rules")
     return f"{'; '.join(reasons(findings))}; denied by {', '.join(rules)}; {'; '.join(advice)}"
 
 

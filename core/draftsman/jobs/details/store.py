@@ -70,6 +70,14 @@ async def page(conn: Connection, filters: dict[str, Any]) -> list[JobSummary]:
         return await fetch_all(conn, _Q["page"], filters, _summary)
 
 
+async def by_deadline(
+    conn: Connection, statuses: Sequence[str], after: int | None, limit: int
+) -> list[int]:
+    """Return the numbers of jobs that wait for people, in the order of their deadlines."""
+    params = {"statuses": list(statuses), "after": after, "limit": limit}
+    return [row[0] for row in await rows(conn, _Q["by_deadline"], params)]
+
+
 def _job(**record: Any) -> Job:
     return from_record(Job, {**record, "request": AgentRequest.of_columns(record)})
 
@@ -245,6 +253,8 @@ class JobParts:
     has_deliveries: bool
     has_archives: bool
     has_pull_request: bool
+    parameters: Sequence[str]
+    """The parameters of its type, as its code declares them; none of a type without code."""
 
 
 async def details(conn: Connection, job: int, lease: float) -> DetailsRecord | None:

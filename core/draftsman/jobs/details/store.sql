@@ -124,6 +124,30 @@ SELECT p.*
  ORDER BY p.number DESC
  LIMIT %(limit)s
 
+-- The jobs that wait for people, after one of them: by the first expiry of their open questions,
+-- those without an expiry last. The expiry of a job that waits no more is that of its last question.
+-- name: by_deadline
+WITH waiting AS MATERIALIZED (
+    SELECT s.number, coalesce(q.expires_at, 'infinity') AS expires_at
+      FROM draftsman.job_states s
+      LEFT JOIN LATERAL (
+           SELECT min(expires_at) AS expires_at FROM draftsman.job_questions
+            WHERE job = s.number AND status = 'open') q ON true
+     WHERE s.status = ANY (%(statuses)s::draftsman.job_status[]) AND
+-- visible job: s.number
+), last AS (
+    SELECT coalesce(
+           (SELECT expires_at FROM waiting WHERE number = %(after)s::bigint),
+           (SELECT expires_at FROM draftsman.job_questions
+             WHERE job = %(after)s::bigint AND
+-- visible job: job
+             ORDER BY ordinal DESC LIMIT 1), 'infinity') AS expires_at
+)
+SELECT w.number FROM waiting w CROSS JOIN last l
+ WHERE %(after)s::bigint IS NULL OR (w.expires_at, w.number) > (l.expires_at, %(after)s::bigint)
+ ORDER BY w.expires_at, w.number
+ LIMIT %(limit)s
+
 -- A page of jobs that finished with this status, by number, whether they match the filters, and what
 -- became of them. All jobs of the page are returned, so that the next page starts after it.
 -- name: finished
@@ -577,7 +601,13 @@ SELECT
        EXISTS (SELECT FROM draftsman.deliveries d WHERE d.job = j.number) AS has_deliveries,
        EXISTS (SELECT FROM draftsman.archived_jobs a WHERE a.job = j.number) AS has_archives,
        EXISTS (SELECT FROM draftsman.pull_requests p WHERE p.root = j.number)
-           OR EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = j.number) AS has_pull_request
+           OR EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = j.number) AS has_pull_request,
+       ARRAY(SELECT k.name
+               FROM (SELECT t.parameters -> 'properties' AS properties
+                       FROM draftsman.job_types t WHERE t.name = j.type
+                      ORDER BY t.served_at DESC LIMIT 1) t,
+                    json_object_keys(t.properties) WITH ORDINALITY AS k (name, place)
+              ORDER BY k.place) AS parameters
 -- include: of_facts
 
 -- Jobs by status from `lowest` to below `before`, at most `most` of each; the request of a job is read

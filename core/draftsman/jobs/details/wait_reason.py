@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from draftsman.errors import CommandHint
@@ -244,12 +244,33 @@ def failure_text(job: Job | JobFacts) -> str:
     """Return the error of a failed job, and whether it will be retried, in words for people."""
     error = job.last_error or "failed"
     if job.status is Status.DEAD_LETTER:
-        attempts = f"{job.attempts} of {job.max_attempts} attempts"
-        retries = f"{job.retry_count} of {job.max_retries} retries"
-        return f"{error}; will not be retried after {attempts} and {retries}"
+        return f"{error}; will not be retried: {_used_up(job)}"
     if job.status is Status.FAILED and job.error_class != ErrorClass.DENIED:
-        return f"{error}; will not be retried"
+        return f"{error}; will not be retried: {_FINAL.get(job.error_class or '', _LOST)}"
     return error
+
+
+_FINAL: Final[Mapping[str, str]] = {
+    ErrorClass.PERMANENT: "another run would fail in the same way",
+    ErrorClass.INVALID_OUTPUT: "its output is invalid",
+}
+"""Why a job failed with attempts and retries left, by the class of its error."""
+_LOST: Final = "its option on_lost ends it when its run is lost"
+
+
+def _used_up(job: Job | JobFacts) -> str:
+    """Return which budget of a dead letter is used up; the other may have some left."""
+    attempts = f"{job.attempts} of {counted(job.max_attempts, 'attempt')}"
+    retries = f"{job.retry_count} of {counted(job.max_retries, 'retry', 'retries')}"
+    spent = [
+        text
+        for text, is_used_up in (
+            (attempts, job.attempts >= job.max_attempts),
+            (retries, job.retry_count >= job.max_retries),
+        )
+        if is_used_up
+    ]
+    return f"used {' and '.join(spent or (attempts, retries))}"
 
 
 def _retry(facts: JobFacts) -> str:

@@ -126,7 +126,9 @@ async def test_the_file_of_a_request_survives_a_killed_bot(
     await bots.end()
     await slack.sockets.wait(0)
     async with rt.db.connection() as conn:
-        await run(conn, "UPDATE draftsman.attachments SET claimed_until = now()")  # a minute later
+        await run(
+            conn, "UPDATE draftsman.attachments SET claimed_until = draftsman.now()"
+        )  # a minute later
     bots = place.start("bots", env=env)
     (job,) = await rt.read_model.jobs()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -12,13 +13,15 @@ from draftsman.errors import NotFound, UsageError
 from draftsman.ids import parse_job
 from draftsman.jobs.details import store
 from draftsman.jobs.details.stats import RecentActivity
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import WAITING, Status
 from draftsman.jobs.job_summary import JobVersion
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.store.checkpoints import now
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.waits import until
+from draftsman_tui.dashboard.jobs.view import page as dashboard_page
 from tests.support.clock import Clock
 from tests.support.event_history import wait_for_feed
 from tests.support.raw_jobs import insert_job
@@ -195,6 +198,7 @@ async def test_overview_of_an_empty_database_has_zero_counts(rt: Runtime) -> Non
     assert (stats.next_expiry, stats.answer_seconds) == (None, None)
 
 
+@pytest.mark.machine_clock("it compares with the time of the server")
 async def test_server_information_has_the_version_and_the_clock_difference(rt: Runtime) -> None:
     health, ahead = await rt.read_model.health()
     assert int(health.version.split(".")[0]) >= 15
@@ -236,6 +240,7 @@ async def test_latest_events_are_newest_first(make: Factory, rt: Runtime) -> Non
     assert [*first, *rest] == forwards[::-1]
 
 
+@pytest.mark.machine_clock("events have the time of the server")
 async def test_activity_is_counted_since_the_previous_call(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,3 +280,40 @@ async def _activity_with(
 def _counts(activity: RecentActivity) -> tuple[int, int]:
     spans = activity.spans.values()
     return sum(span.finished for span in spans), sum(len(span.answers) for span in spans)
+
+
+async def test_jobs_that_wait_for_people_are_in_the_order_of_their_deadlines(
+    make: Factory, rt: Runtime
+) -> None:
+    def expiring(hours: float | None) -> QuestionSpec:
+        if hours is None:
+            return QUESTION.model_copy(update={"never_expires": True})
+        return QUESTION.model_copy(update={"expires_in": hours * 3600})
+
+    waiting = {hours: (await make.asked(expiring(hours))).number for hours in (9, None, 1, 5)}
+    gate = (await make.asked(GATE.model_copy(update={"expires_in": 7200.0}))).number
+    await make.queued()
+    order = [waiting[1], gate, waiting[5], waiting[9], waiting[None]]
+    statuses = list(WAITING)
+
+    async def page(**filters: Any) -> list[int]:
+        return [job.number for job in await rt.read_model.jobs(statuses=statuses, **filters)]
+
+    assert await page() == order
+    assert await page(limit=2) == order[:2]
+    assert await page(before=gate) == order[2:]
+    assert await page(type="noop", before=order[2], limit=1) == order[3:4]
+    await make.answer(waiting[5], "red")
+    assert await page(before=waiting[5]) == order[3:], "its deadline is that of its last question"
+    rows = await dashboard_page(rt, {}, None, 3)
+    assert [job.number for job in rows.items] == [waiting[1], gate, waiting[9]]
+    rows = await dashboard_page(rt, {}, rows.next, 3)
+    assert rows.items[0].number == waiting[None]
+
+
+async def test_an_expired_job_is_no_open_failure(make: Factory, rt: Runtime) -> None:
+    expired = await make.job_in(Status.EXPIRED)
+    failed = await make.failed()
+    assert [job.number for job in await rt.read_model.jobs(failures=True)] == [failed]
+    assert sum((await rt.read_model.open_failures()).values()) == 1
+    assert not (await rt.read_model.details(expired)).failure_open

@@ -15,6 +15,8 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
 
+pytestmark = pytest.mark.machine_clock("events have the time of the server")
+
 START = (0, 0, 0)
 """Cursor before all events."""
 

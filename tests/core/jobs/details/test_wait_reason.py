@@ -296,10 +296,10 @@ async def test_a_claimed_job_names_its_worker(make: Factory, rt: Runtime) -> Non
 async def test_a_finished_job_shows_its_outcome(make: Factory, rt: Runtime) -> None:
     number = await make.failed()
     why = await rt.read_model.why(number)
-    assert why.text == "no such thing; will not be retried"
+    assert why.text == "no such thing; will not be retried: another run would fail in the same way"
     assert f"draftsman retry D-{number}" in why.next_step
     dead = await rt.read_model.why(await make.dead())
-    assert dead.text == "gone; will not be retried after 1 of 1 attempts and 0 of 3 retries"
+    assert dead.text == "gone; will not be retried: used 1 of 1 attempt"
 
 
 async def test_a_canceled_job_shows_its_person_and_reason(make: Factory, rt: Runtime) -> None:

@@ -178,9 +178,9 @@ async def test_the_limit_of_a_debounce_is_ten_periods(
 @pytest.mark.parametrize(
     ("job", "until", "replaces"),
     [
-        ("late", "now() + interval '1 min'", "NULL"),
-        ("queued", "now() + interval '2 h'", "%(pending)s"),
-        ("queued", "now() + interval '1 min'", "%(over)s"),
+        ("late", "draftsman.now() + interval '1 min'", "NULL"),
+        ("queued", "draftsman.now() + interval '2 h'", "%(pending)s"),
+        ("queued", "draftsman.now() + interval '1 min'", "%(over)s"),
     ],
 )
 async def test_the_database_refuses_to_postpone_past_the_limit(
@@ -188,8 +188,8 @@ async def test_the_database_refuses_to_postpone_past_the_limit(
 ) -> None:
     jobs = {"pending": await make.queued(), "over": await make.queued()}
     insert = "INSERT INTO draftsman.unique_keys (job, key, debounce_until, replaces) VALUES"
-    await conn.execute(f"{insert} (%(pending)s, 'k', now() + interval '1 h', NULL)", jobs)
-    await conn.execute(f"{insert} (%(over)s, 'k', now() + interval '1 us', NULL)", jobs)
+    await conn.execute(f"{insert} (%(pending)s, 'k', draftsman.now() + interval '1 h', NULL)", jobs)
+    await conn.execute(f"{insert} (%(over)s, 'k', draftsman.now() + interval '1 us', NULL)", jobs)
     jobs |= {"late": await make.scheduled(), "queued": await make.queued()}
     async with refused(TRANSITION, "past the limit of its debounce"):
         await conn.execute(f"{insert} (%({job})s, 'k', {until}, {replaces})", jobs)

@@ -55,7 +55,9 @@ async def test_equal_limits_are_no_change(rt: Runtime, conn: Connection) -> None
 
 
 async def _lead_again(rt: Runtime, conn: Connection) -> LeaderTerm:
-    await run(conn, "UPDATE draftsman.leases SET expires_at = now() WHERE name = 'leader'")
+    await run(
+        conn, "UPDATE draftsman.leases SET expires_at = draftsman.now() WHERE name = 'leader'"
+    )
     return await _lead(rt)
 
 

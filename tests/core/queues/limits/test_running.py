@@ -213,8 +213,8 @@ async def test_a_job_that_is_queued_again_waits_for_a_place(
     else:
         await run(
             conn,
-            "UPDATE draftsman.job_states SET run_at = now(), next_retry_at = CASE status"
-            " WHEN 'retrying' THEN now() END WHERE number = %s",
+            "UPDATE draftsman.job_states SET run_at = draftsman.now(), next_retry_at = CASE status"
+            " WHEN 'retrying' THEN draftsman.now() END WHERE number = %s",
             (number,),
         )
         await rt.promotion.promote(LeaderTerm())

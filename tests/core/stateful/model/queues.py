@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -82,7 +83,7 @@ class QueuedJob:
 
 
 @dataclass
-class QueueModel:
+class QueueModel(ABC):
     """All jobs, in the order of their positions in each queue."""
 
     limits: Limits = field(default_factory=Limits)
@@ -285,9 +286,9 @@ class QueueModel:
         first = min((self.positions[number] for number in free or held), default=None)
         return max(running) if running and not free else first
 
+    @abstractmethod
     def join_groups(self, new: list[QueuedJob]) -> None:
         """Add new jobs to the groups of their requests."""
-        raise NotImplementedError
 
     def link(self, children: list[QueuedJob]) -> None:
         """Let new jobs wait for their parents; those that wait for a key are looked at again."""
@@ -298,9 +299,9 @@ class QueueModel:
         self.resolve(children)
         self.assign(*waiting)
 
+    @abstractmethod
     def resolve(self, children: Iterable[QueuedJob]) -> None:
         """Release or cancel jobs whose parents have ended."""
-        raise NotImplementedError
 
     def reserve(self, request: Request, number: int) -> str | None:
         """Add a job and reserve its queue; return why it is refused."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, exp
@@ -127,13 +128,13 @@ class WorkflowModel(QueueModel):
             job.placed = False
         self.seat()
 
+    @abstractmethod
     def awaited(self, ended: set[int]) -> list[QueuedJob]:
         """Return the parked jobs of which these were the last that they wait for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stop_groups(self, ended: list[QueuedJob]) -> None:
         """Skip the jobs of groups in which a job has failed."""
-        raise NotImplementedError
 
     def crash(self, worker: int) -> None:
         """Rescue the runs of a worker, and runs that no worker knows of for the time of a lease."""
@@ -305,9 +306,9 @@ class WorkflowModel(QueueModel):
         self.link([self.job(copy) for copy in new if self.job(copy).blocked])
         return None
 
+    @abstractmethod
     def replace_member(self, old: int, new: int) -> None:
         """Put a retry in the group of its job."""
-        raise NotImplementedError
 
     def _skipped_by(self, job: QueuedJob) -> set[int | None]:
         """Return the jobs because of which a job was skipped."""

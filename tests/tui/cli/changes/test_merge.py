@@ -78,7 +78,9 @@ async def test_merge_takes_the_work_of_the_newest_follow_up(
     number = (await cli("merge", first.name, "--json")).json["number"]
     assert (await rt.read_model.job(number)).payload == {"job": latest.number}
     async with rt.db.connection() as conn:
-        await conn.execute("UPDATE draftsman.pull_requests SET state = 'merged', ended_at = now()")
+        await conn.execute(
+            "UPDATE draftsman.pull_requests SET state = 'merged', ended_at = draftsman.now()"
+        )
     (await cli("merge", first.name)).refused(1, f"{URL} is merged already; see:")
     async with rt.db.connection() as conn:
         await conn.execute("UPDATE draftsman.pull_requests SET state = 'closed'")

@@ -365,6 +365,7 @@ async def test_events_are_filtered_by_kind_time_and_number(
     assert await shown("--kind", "job_failed", *after) == failures[1:2]
 
 
+@pytest.mark.machine_clock("events have the time of the server")
 async def test_events_since_a_time_leave_out_older_events(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
@@ -408,3 +409,22 @@ async def test_followed_events_are_filtered_and_limited(
     assert feed.end() == 0
     assert [f"D-{number} " in feed.plain for number in numbers] == [True, True, False], feed.plain
     assert "submitted the job" not in feed.plain
+
+
+async def test_the_logs_of_several_jobs_are_printed_one_after_another(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    first, second = [await make.running() for _ in range(2)]
+    silent = await make.queued()
+    for work, text in ((first, "one\n"), (second, "two\n")):
+        await rt.checkpoints.log(work.lease, 1, text)
+    names = (second.name, f"D-{silent}", first.name)
+    printed = await cli("logs", *names)
+    assert printed.out == f"-- run {second.number}.1 --\ntwo\n-- run {first.number}.1 --\none\n"
+    assert printed.err.startswith(f"D-{silent} ")
+    lines = (await cli("logs", *names, "--json")).lines
+    assert [(line["job"], line["text"]) for line in lines] == [
+        (second.number, "two\n"),
+        (first.number, "one\n"),
+    ]
+    (await cli("logs", "-f", *names)).refused(2, "--follow takes a single job")

@@ -252,7 +252,7 @@ async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> No
     asked = await make.asked()
     gate = await make.asked(GATE)
     document = (await cli("jobs", "--json", "--status", "waiting")).json
-    assert [job["number"] for job in document] == [gate.number, asked.number]
+    assert [job["number"] for job in document] == [asked.number, gate.number]
 
 
 @cases(

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from draftsman.database.database import Connection
 from draftsman.errors import Failure
 from draftsman.ids import worker_name
+from draftsman.job_types.published.description import TypeDescription
+from draftsman.job_types.published.service import publish
 from draftsman.jobs.job import Job
 from draftsman.jobs.runs.outcome import Cancel, Done
 from draftsman.jobs.runs.run import LeaderTerm
@@ -102,7 +105,10 @@ async def test_failures_and_cancels_show_their_reason(cli: Cli, make: Factory, r
     running = await make.running()
     await rt.job_control.cancel(running.number, make.owner, "not needed")
     shown = (await cli("show", failed)).out
-    assert "error     no such thing; will not be retried\n" in shown
+    assert (
+        "error     no such thing; will not be retried: another run would fail in the same way\n"
+        in shown
+    )
     assert f"next      to retry: draftsman retry D-{failed}; to read its log: " in shown
     shown = (await cli("show", running.name)).out
     assert re.search(r"^  now +worker \w+ is stopping it; it will end as canceled$", shown, re.M)
@@ -339,3 +345,33 @@ async def test_a_question_names_its_job_where_nothing_is_changed(cli: Cli, make:
     for command in ("cancel", "retry", "pause", "resume"):
         text = f"{question} is a question, and this is about a job; use {work.name}"
         (await cli(command, question)).refused(2, text)
+
+
+async def test_parameters_are_in_the_order_of_their_type(
+    cli: Cli, make: Factory, conn: Connection
+) -> None:
+    properties = {name: {"type": "string"} for name in ("order", "euros", "a")}
+    described = TypeDescription(
+        name="shop:refund", place="shop:refund", parameters={"properties": properties}
+    )
+    await publish(conn, [described])
+    payload = {"more": "z", "a": "x", "order": "7", "euros": "20"}
+    number = await make.queued(type="shop:refund", payload=payload)
+    out = (await cli("show", number)).out
+    request = out[out.index("\nRequest\n") :].splitlines()[2:6]
+    assert [line.split() for line in request] == [
+        ["order", "7"],
+        ["euros", "20"],
+        ["a", "x"],
+        ["more", "z"],
+    ]
+
+
+async def test_a_job_with_artifacts_names_the_command_that_gets_them(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    assert "artifacts get" not in (await cli("show", work.name)).err
+    await rt.checkpoints.artifact(work.lease, "report.json", "report", b"{}")
+    command = f"draftsman artifacts get {work.name} report.json"
+    assert (await cli("show", work.name)).err == f"for an artifact: {command}\n"

@@ -29,7 +29,8 @@ async def test_workers_are_listed_with_their_health(
     lost = await make.worker_row(host="lost")
     for worker, seconds in ((silent, 100), (lost, 400)):
         await conn.execute(
-            "UPDATE draftsman.workers SET heartbeat_at = now() - make_interval(secs => %s)"
+            "UPDATE draftsman.workers"
+            " SET heartbeat_at = draftsman.now() - make_interval(secs => %s)"
             " WHERE id = %s",
             (seconds, worker),
         )
@@ -90,6 +91,7 @@ async def test_overview_counts_are_printed(cli: Cli, make: Factory, empty: bool)
     assert "1  answer in the last 24 hours, median" in output
 
 
+@pytest.mark.machine_clock("events have the time of the server")
 async def test_throughput_is_printed_by_queue_type_and_repository(cli: Cli, make: Factory) -> None:
     assert "PERIOD" not in (await cli("stats")).out
     await make.completed(queue="work", repo="https://git.example/acme/pay")

@@ -76,7 +76,7 @@ async def test_a_job_waits_for_a_worker_by_the_same_conditions_everywhere(
     draining, dead = [await make.worker_row(queues=[queue]) for queue in ("draining", "dead")]
     change = "UPDATE draftsman.workers SET {} WHERE id = %s"
     await conn.execute(change.format("draining = true"), (draining,))
-    await conn.execute(change.format("heartbeat_at = now() - interval '1 hour'"), (dead,))
+    await conn.execute(change.format("heartbeat_at = draftsman.now() - interval '1 hour'"), (dead,))
     for arguments in (("jobs",), ("jobs", "--queued")):
         lines = (await cli(*arguments)).out.splitlines()[1:]
         shown = {line.split()[0]: line.split("  ")[-1] for line in lines}

@@ -391,7 +391,8 @@ async def test_the_limit_of_a_debounce_is_an_option(cli: Cli, rt: Runtime) -> No
     assert (await cli(*request, "--debounce-limit", "40s")).out == "D-1 created\n"
     async with rt.db.connection() as conn:
         cursor = await conn.execute(
-            "SELECT debounce_until - now() BETWEEN '30 s' AND '40 s' FROM draftsman.unique_keys"
+            "SELECT debounce_until - draftsman.now() BETWEEN '30 s' AND '40 s'"
+            " FROM draftsman.unique_keys"
         )
         assert await cursor.fetchall() == [(True,)]
     waits = (await cli("why", "D-1")).out

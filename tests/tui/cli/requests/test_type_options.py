@@ -40,6 +40,7 @@ async def _described(rt: Runtime) -> AsyncIterator[None]:
     ("line", "payload"),
     [
         ("report:weekly --week 31", {"week": 31}),
+        ("--key k --unchecked report:weekly --week 4", {"week": 4}),
         ("report:weekly --week=31 --region us", {"week": 31, "region": "us"}),
         ("report:weekly --dry-run --week 31", {"week": 31, "dry_run": True}),
         ("--type report:weekly --week 31 --no-dry-run", {"week": 31, "dry_run": False}),
@@ -93,7 +94,7 @@ async def test_parameters_are_options(
         ),
         ("--repo . --weak 31 text", "no such option --weak"),
         (
-            "--key k report:weekly --week 31",
+            "--week 31 report:weekly",
             "no such option --week; name a type before its options: draftsman submit report:weekly",
         ),
         (

@@ -412,7 +412,7 @@ async def test_violated_invariants_are_shown_with_their_rows(
     await conn.execute("ALTER TABLE draftsman.job_runs DISABLE TRIGGER USER")
     await conn.execute(
         "INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)"
-        " VALUES (%s, 7, gen_random_uuid(), 1, 'failed', now())",
+        " VALUES (%s, 7, gen_random_uuid(), 1, 'failed', draftsman.now())",
         (number,),
     )
     done = await cli("doctor", "--invariants")
@@ -443,7 +443,7 @@ async def test_a_configured_trello_is_checked(
     await boards_of(rt).baseline(board.board, [], now, now)
     assert ("ok", "board Work: 1 label(s) create jobs") in await _trello(board.cli)
     await conn.execute(
-        "UPDATE draftsman.trello_poll_cursors SET polled_at = now() - interval '10 min'"
+        "UPDATE draftsman.trello_poll_cursors SET polled_at = draftsman.now() - interval '10 min'"
     )
     text = "board Work was last polled 10 min ago"
     assert ("warn", text) in await _trello(board.cli)

@@ -298,7 +298,7 @@ async def test_next_steps_name_keys_and_lines_of_the_dashboard(
         await seen.command("undismiss")
         await seen.wait_for_toast(f"D-{retry} is queued, not failed; nothing to take back")
         await seen.press("Z")
-        await seen.wait_for_toast(f"D-{retry} is not paused; see: press w")
+        await seen.wait_for_toast(f"D-{retry} is not paused; press w for why")
 
 
 async def test_the_palette_shows_keys_and_finds_other_words(rt: Runtime, owner: Actor) -> None:
@@ -345,3 +345,18 @@ async def test_user_without_roles_is_rejected_before_any_dialog(
         await seen.wait_for_toast("Ben may not cancel (needs the role operator)")
         assert type(seen.app.screen).__name__ == "MainScreen"
     assert (await rt.read_model.job(job)).status is Status.QUEUED
+
+
+async def test_the_help_is_searched(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner, size=(120, 50)) as seen:
+        await seen.press("question_mark")
+        await seen.dialog("HelpDialog")
+        await seen.see(":snooze", ":extend")
+        await seen.press("slash")
+        await seen.type("extend deadline")
+        await seen.until(lambda: ":snooze" not in seen.text)
+        await seen.see(":extend", "Extend the deadline of a question.")
+        await seen.press("enter", "escape")
+        await seen.see(":snooze", ":extend")
+        await seen.press("escape")
+        await seen.dialog("MainScreen")

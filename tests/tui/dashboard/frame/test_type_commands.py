@@ -33,8 +33,14 @@ async def test_a_type_is_run_from_its_form(rt: Runtime, owner: Actor) -> None:
         await seen.press("backspace", "3", "tab", "right", "enter")
         await seen.wait_for_toast("D-1 created")
         await seen.press("n")
-        await seen.see("to run a type of your own: esc, then :types")
-        await seen.press("escape")
+        await seen.see("ctrl+t: run a type of your own")
+        await seen.press("ctrl+t")
+        await seen.see("Run which type?", "report:weekly  Write it.")
+        await seen.press("1")
+        await seen.dialog("ParametersDialog")
+        await seen.press("4", "enter")
+        await seen.wait_for_toast("D-2 created")
+    assert (await rt.read_model.job(2)).payload == {"week": 4, "region": "eu"}
     job = await rt.read_model.job(1)
     assert (job.type, job.payload, job.source) == (
         "report:weekly",

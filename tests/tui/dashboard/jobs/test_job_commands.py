@@ -164,7 +164,7 @@ async def test_a_paused_job_that_waits_is_shown_as_paused(
     other = await make.asked()
     await rt.job_control.pause(work.number, owner, "the API is down")
     async with open_dashboard(rt, owner, size=(140, 30)) as seen:
-        await seen.rows(other.name, work.name)
+        await seen.rows(work.name, other.name)
         await seen.see(f"{work.name} paused", "paused by root: the API is down")
         await seen.command("jobs status:paused")
         await seen.rows(work.name)

@@ -210,9 +210,10 @@ async def test_the_tab_of_the_runs_lists_steps_and_checkpoints(make: Factory, rt
     drawn = JOB_TABS["runs"].items(await seen(rt, job_loader), 80, await rt.checkpoints.now())
     run, steps, checkpoints = ["".join(c.text for row in item.rows for c in row) for item in drawn]
     assert "running" in run
-    assert steps.startswith("Steps  pending page 21  run .1  now  done    page 20")
+    assert steps.startswith("Steps  pending page 21  run .1  now  ← now  done    page 20")
     assert steps.endswith(f"earlier steps: draftsman show {work.name} --json | jq .steps")
-    assert checkpoints == "Checkpoints  run .1  now  12 B of data"
+    mark = "  ← the next run continues from here"
+    assert checkpoints == f"Checkpoints  run .1  now  12 B of data{mark}"
     await rt.settlement.outcome(work, Done())
     assert len((await seen(rt, job_loader)).details.checkpoints) == 1
 

@@ -62,10 +62,11 @@ def test_the_header_has_a_short_result_and_no_code_of_an_error() -> None:
     assert long == "result  row0 0 · row1 1 · row2 2 (all of it in the tab artifacts)"
     error = {"last_error": "no such host", "error_class": "TRANSIENT_INFRA"}
     dead = what_next(status=Status.DEAD_LETTER, **error)
-    spent = "0 of 3 attempts and 0 of 3 retries"
-    assert dead == f"error  no such host; will not be retried after {spent}"
+    spent = "used 0 of 3 attempts and 0 of 3 retries"
+    assert dead == f"error  no such host; will not be retried: {spent}"
     failed = what_next(status=Status.FAILED, last_error="no such host", error_class="PERMANENT")
-    assert failed == "error  no such host; will not be retried"
+    final = "another run would fail in the same way"
+    assert failed == f"error  no such host; will not be retried: {final}"
 
 
 @given(HOSTILE, st.integers(1, 40), st.integers(0, 10))
@@ -248,6 +249,6 @@ def test_an_empty_patch_is_no_file() -> None:
     job = replace(job_snapshot().job, result={})
     snapshot = job_snapshot(job=job, artifacts=[empty])
     (item, *_) = JOB_TABS["artifacts"].items(snapshot, 80, NOW)
-    assert text(item.rows[item.title_rows]).startswith("  no changes so far  run .1")
+    assert text(item.rows[item.title_rows]).startswith("  changes.patch  no changes so far  run .1")
     assert JOB_TABS["diff"].count(snapshot) == 0
     assert JOB_TABS["artifacts"].count(snapshot) == 0

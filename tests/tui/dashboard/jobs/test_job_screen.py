@@ -214,7 +214,7 @@ async def test_enter_opens_a_job_and_escape_returns_to_its_row(
             await seen.until(partial(_is_on, seen, row))
             await seen.press("escape")
         await seen.command("open D-99")
-        await seen.wait_for_toast("there is no job D-99; see: press 1")
+        await seen.wait_for_toast("there is no job D-99; press 1 for jobs")
         await seen.job(f"D-{asked}/1")
         await seen.see(f"D-{asked} · questions")
         await seen.command("dead")
@@ -343,3 +343,14 @@ async def test_empty_tabs_show_a_message(make: Factory, rt: Runtime, owner: Acto
 def _is_on(seen: DashboardPilot, row: str) -> bool:
     """Return whether the cursor is on the item of a row."""
     return (screen(seen).selected_key or "").startswith(row)
+
+
+async def test_the_request_of_a_job_names_keys_instead_of_shell_commands(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    number = await make.failed(payload={"note": "from anna"})
+    async with open_dashboard(rt, owner, size=(120, 30)) as seen:
+        await seen.job(f"D-{number}")
+        await seen.press("2")
+        await seen.see("next", "to retry: press r", "from anna")
+        assert "draftsman retry" not in seen.text

@@ -16,7 +16,7 @@ from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.records.service import boards_of
-from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
 from draftsman_tui.dashboard.tables import screen as main
 from draftsman_tui.dashboard.views import OWN_TABLES, VIEWS
@@ -74,7 +74,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
             "repo git.example.org/acme/shop",
             "$48.10",
         ),
-        "figures": ("ANSWERED", "RATIO", "kind", "approvals"),
+        "figures": ("ANSWERED", "ANSWERED 95%", "PER ANSWER", "kind", "approvals"),
         "rules": ("proposed", "acme/shop", "pytest tests/**", "for 30d"),
         "stats": ("last hour", "last week", "all", "queue", "noop"),
     }
@@ -130,11 +130,11 @@ async def test_cursor_stays_at_the_top_until_it_is_moved_or_a_command_needs_its_
         line = table.span(table.cursor)[0] - table.top
         newest = [(await make.asked()).number for _ in range(4)][-1]
         await seen.until(lambda: f"D-{newest}" in seen.keys)
-        assert seen.cursor_key == "D-9"
+        assert seen.cursor_key == "D-10"
         assert table.span(table.cursor)[0] - table.top == line
         await seen.press("home")
-        last = (await make.asked()).number
-        await seen.see(f"▸ D-{last}")
+        urgent = (await make.asked(QUESTION.model_copy(update={"expires_in": 600}))).number
+        await seen.see(f"▸ D-{urgent}")
 
 
 async def test_more_rows_are_loaded_at_the_end(make: Factory, rt: Runtime, owner: Actor) -> None:
@@ -154,7 +154,7 @@ async def test_table_pages_forward_and_back_beyond_the_row_limit(
 ) -> None:
     numbers = [(await make.asked(notify=["log"])).number for _ in range(5)]
     shown = {
-        "jobs": [f"D-{number}" for number in reversed(numbers)],
+        "jobs": [f"D-{number}" for number in numbers],
         "inbox": [f"D-{number}/1" for number in numbers],
         "deliveries": [str(delivery.seq) for delivery in await rt.outbox.all(limit=100)],
     }

@@ -77,7 +77,7 @@ MAX_ERROR_LENGTH: Final = 120
 @click.option(
     "--failures",
     is_flag=True,
-    help="Only open failures: neither retried, nor dismissed, nor denied by a person.",
+    help="Only open failures: neither retried, dismissed, nor denied. Expired jobs are none.",
 )
 @click.option("--key", type=params.TEXT, help="Filter by idempotency key.")
 @click.option(

@@ -210,10 +210,11 @@ class LogPrinter:
 
 
 class JsonLogPrinter:
-    """Prints a JSON line for each entry, once it is complete."""
+    """Prints a JSON line for each entry, once it is complete; with `job`, it has that number."""
 
-    def __init__(self, out: CommandOutput) -> None:
+    def __init__(self, out: CommandOutput, job: int | None = None) -> None:
         self._out = out
+        self._job = {} if job is None else {"job": job}
         self._text: LogEntry | None = None
         """The message or thought that is not complete."""
         self._calls: dict[str, LogEntry] = {}
@@ -230,18 +231,18 @@ class JsonLogPrinter:
             self._calls[entry.id] = entry
         else:
             self._calls.pop(entry.id, None)
-            self._out.item(entry.as_json())
+            self._out.item(self._job | entry.as_json())
 
     def close(self) -> None:
         """Print the rest."""
         self._flush()
         for call in self._calls.values():
-            self._out.item(call.as_json())
+            self._out.item(self._job | call.as_json())
         self._calls.clear()
 
     def _flush(self) -> None:
         if self._text is not None:
-            self._out.item(self._text.as_json())
+            self._out.item(self._job | self._text.as_json())
             self._text = None
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +20,9 @@ from draftsman_tui.cli.jobs.job_wait import print_waits
 from draftsman_tui.cli.jobs.log_printer import JsonLogPrinter, LogPrinter, LogProgress
 from draftsman_tui.common.events import no_log
 from draftsman_tui.terminal import params
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
 
 Entries = Callable[..., AsyncIterator[tuple[LogEntry, LogCursor]]]
 
@@ -64,6 +68,7 @@ class _Wanted:
     examples=(
         "draftsman logs D-142",
         "draftsman logs -f D-142",
+        "draftsman logs --tail 20 D-142 D-143",
         "draftsman logs --activity D-142",
         "draftsman logs --full D-142",
         "draftsman logs -t D-142",
@@ -73,7 +78,7 @@ class _Wanted:
         "draftsman logs -f --json D-142",
     ),
 )
-@click.argument("job", type=params.JOB_OF)
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=params.JOB_OF)
 @click.option("-f", "--follow", is_flag=True, help="Stream until the job ends, over all its runs.")
 @click.option("--activity", is_flag=True, help="Only the activity of the agent.")
 @click.option("--output", is_flag=True, help="Only the output of programs.")
@@ -89,7 +94,7 @@ class _Wanted:
 @click.option("--full", is_flag=True, help="Fold no long texts, as on a terminal.")
 async def logs(
     app: App,
-    job: JobRef,
+    jobs: tuple[JobRef, ...],
     follow: bool,
     activity: bool,
     output: bool,
@@ -99,7 +104,7 @@ async def logs(
     timestamps: bool,
     full: bool,
 ) -> None:
-    """Print the output of a job's runs and the activity of its agent.
+    """Print the output of the runs of jobs and the activity of their agents.
 
     Activity has the messages, calls of tools, files and plan of the agent, and its tokens at the
     end of a run. A call is one line, with its time once it has ended. On a terminal Markdown is
@@ -107,7 +112,8 @@ async def logs(
     also output; in pipes texts are unchanged.
 
     The log of a job with several runs has a line before each, such as -- run 142.2 --; so has every
-    log on a terminal.
+    log on a terminal, and those of several jobs, which are printed one after another. With --json,
+    each line of several jobs has the number of its job.
 
     With -f, stderr says why the job waits: at first, and whenever it waits for a person.
 
@@ -117,50 +123,85 @@ async def logs(
         raise UsageError("--activity and --output cannot be combined")
     if only is not None and follow:
         raise UsageError("--run cannot be combined with --follow")
+    if follow and len(jobs) > 1:
+        raise UsageError("--follow takes a single job")
     first, _ = params.period(since, None)
-    wanted = _Wanted(follow, only, tail, first)
+    log = partial(
+        _print_log,
+        app,
+        wanted=_Wanted(follow, only, tail, first),
+        activity=activity,
+        output=output,
+        timestamps=timestamps,
+        full=full,
+        is_headed=len(jobs) > 1,
+    )
     async with app.runtime(read_only=True) as rt:
-        number = await number_of(rt, job)
-        runs = (await rt.read_model.job(number)).run_count
-        if only is not None and only > runs:
-            raise NotFound(f"{job_name(number)} has no run .{only}; its runs: {runs}")
-        folds = not (full or output) and bool(await rt.activity.page(number, limit=1))
-        text_printer = LogPrinter(
-            app.out,
-            number,
-            headed_from=1 if app.out.on_screen or runs > 1 else 2,
-            timestamps=timestamps,
-            folds=folds,
-            live=follow,
-        )
-        printer = JsonLogPrinter(app.out) if app.json else text_printer
-        progress = LogProgress()
-
-        def caught_up() -> None:
-            progress.caught_up()
-            text_printer.rest()
-
-        entries = partial(
-            rt.log_feed.entries,
-            number,
-            output=not activity,
-            activity=not output,
-            reader=LogReader(),
-            on_complete=caught_up,
-        )
+        numbers = [await number_of(rt, job) for job in jobs]
         with app.out.paged(unless=follow):
-            async with asyncio.TaskGroup() as group:
-                if follow:
-                    group.create_task(print_waits(app, rt, number, text_printer, progress))
-                is_empty = not await wanted.print(entries, printer)
-                progress.end()
-            printer.close()
-        if not is_empty or app.json:
-            return
-        if first is not None:
-            app.out.info(f"{job_name(number)} has logged nothing since then; leave out --since")
-        elif activity:
-            app.out.info(f"{job_name(number)} has no activity; see: draftsman logs --output")
-        else:
-            retention = rt.settings.retention.logs
-            app.out.info(f"{no_log(number, retention)}; see: draftsman events {job_name(number)}")
+            has_any = [await log(rt, number) for number in numbers]
+        for number, is_any in zip(numbers, has_any, strict=True):
+            if not is_any and not app.json:
+                app.out.info(_nothing(rt, number, activity=activity, first=first))
+
+
+async def _print_log(
+    app: App,
+    rt: Runtime,
+    number: int,
+    *,
+    wanted: _Wanted,
+    activity: bool,
+    output: bool,
+    timestamps: bool,
+    full: bool,
+    is_headed: bool,
+) -> bool:
+    """Print the log of a job, with the head of each run if `is_headed`; return whether it has any.
+
+    Raises NotFound for a run that the job does not have.
+    """
+    runs = (await rt.read_model.job(number)).run_count
+    if wanted.only is not None and wanted.only > runs:
+        raise NotFound(f"{job_name(number)} has no run .{wanted.only}; its runs: {runs}")
+    folds = not (full or output) and bool(await rt.activity.page(number, limit=1))
+    text_printer = LogPrinter(
+        app.out,
+        number,
+        headed_from=1 if is_headed or app.out.on_screen or runs > 1 else 2,
+        timestamps=timestamps,
+        folds=folds,
+        live=wanted.follow,
+    )
+    printer = JsonLogPrinter(app.out, number if is_headed else None) if app.json else text_printer
+    progress = LogProgress()
+
+    def caught_up() -> None:
+        progress.caught_up()
+        text_printer.rest()
+
+    entries = partial(
+        rt.log_feed.entries,
+        number,
+        output=not activity,
+        activity=not output,
+        reader=LogReader(),
+        on_complete=caught_up,
+    )
+    async with asyncio.TaskGroup() as group:
+        if wanted.follow:
+            group.create_task(print_waits(app, rt, number, text_printer, progress))
+        has_any = await wanted.print(entries, printer)
+        progress.end()
+    printer.close()
+    return has_any
+
+
+def _nothing(rt: Runtime, number: int, *, activity: bool, first: datetime | None) -> str:
+    """Return why nothing was printed."""
+    name = job_name(number)
+    if first is not None:
+        return f"{name} has logged nothing since then; leave out --since"
+    if activity:
+        return f"{name} has no activity; see: draftsman logs --output"
+    return f"{no_log(number, rt.settings.retention.logs)}; see: draftsman events {name}"

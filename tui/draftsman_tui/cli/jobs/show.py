@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -71,6 +72,7 @@ async def show(app: App, job: tuple[JobRef, int | None], tree: bool) -> None:
         await _show_tree(app, job[0])
         return
     from draftsman.jobs.details.sections.questions import responders
+    from draftsman.jobs.details.sections.runs import is_empty_patch
 
     async with app.runtime(read_only=app.json) as rt:
         steps = ALL_STEPS if app.json else MAX_STEPS + 1
@@ -86,6 +88,9 @@ async def show(app: App, job: tuple[JobRef, int | None], tree: bool) -> None:
     lines = list(job_lines(details, reader, first))
     with app.out.paged():
         app.out.print(*lines)
+    if files := [item.name for item in details.artifacts if not is_empty_patch(item)]:
+        file = shlex.quote(one_line(files[0]))
+        app.out.info(f"for an artifact: draftsman artifacts get {details.job.name} {file}")
     why = details.wait_reason
     is_told = details.job.status in SAYS_NEXT or why.reason == "no_program"
     if details.is_over and not is_told:

@@ -48,7 +48,7 @@ class TypedCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the words for the parameters; unknown options are words of the text at first."""
         options, _, verbatim = _split(args)
-        ctx.meta[_WORDS] = Words(_named_type(options), tuple(args), len(verbatim))
+        ctx.meta[_WORDS] = Words(_named_type(self, options), tuple(args), len(verbatim))
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -173,8 +173,8 @@ def refuse_options(ctx: click.Context, text: Sequence[str], fields: Mapping[str,
     if fields.get("parameters"):
         raise UsageError("--param requires a described type; see: draftsman types")
     for option in _options(ctx, text):
-        if text and NAME.fullmatch(text[0]):
-            command = f"{ctx.command_path} {text[0]} {option} ..."
+        if type := next(filter(NAME.fullmatch, text), None):
+            command = f"{ctx.command_path} {type} {option} ..."
             raise UsageError(f"no such option {option}; name a type before its options: {command}")
         known = [name for param in ctx.command.params for name in param.opts]
         raise click.NoSuchOption(option, possibilities=get_close_matches(option, known), ctx=ctx)
@@ -257,15 +257,28 @@ def _words(ctx: click.Context) -> Words:
     return words
 
 
-def _named_type(options: Sequence[str]) -> str | None:
-    """Return the type of `--type`, else the first word if it may be a type."""
+def _named_type(command: click.Command, options: Sequence[str]) -> str | None:
+    """Return the type of `--type`, else the first word after the command's options if it may be."""
     for index, word in enumerate(options):
         if word == "--type":
             return options[index + 1] if index + 1 < len(options) else None
         if word.startswith("--type="):
             return word.partition("=")[2]
-    first = next((word for word in options if not word.startswith("-")), "")
-    return first if options[:1] == [first] and NAME.fullmatch(first) else None
+    takes_value = {
+        name: isinstance(param, click.Option) and not (param.is_flag or param.count)
+        for param in command.params
+        for name in (*param.opts, *param.secondary_opts)
+    }
+    words = iter(options)
+    for word in words:
+        option, equals, _ = word.partition("=")
+        if not word.startswith("-"):
+            return word if NAME.fullmatch(word) else None
+        if option not in takes_value:
+            return None
+        if takes_value[option] and not equals:
+            next(words, None)
+    return None
 
 
 def _split(args: list[str]) -> tuple[list[str], str, list[str]]:

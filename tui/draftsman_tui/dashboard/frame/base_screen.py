@@ -34,7 +34,7 @@ from draftsman_tui.dashboard.changes.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.dialogs.base import Dialog
 from draftsman_tui.dashboard.frame import messages
-from draftsman_tui.dashboard.frame.hints import hint_text
+from draftsman_tui.dashboard.frame.hints import hint_text, see_text
 from draftsman_tui.dashboard.frame.refresher import Loader
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.key_map import display_key
@@ -279,8 +279,7 @@ class BaseScreen(Screen[None]):
         text = f"{subject}{error.reason}"
         if error.hint is None:
             return text
-        lead = f"{error.hint.lead}: " if error.hint.lead else ""
-        return f"{text}; {lead}{hint_text(self, error.hint, error.subject)}"
+        return f"{text}; {see_text(self, error.hint, error.subject)}"
 
     def hints_of(self, number: int) -> Callable[[CommandHint], str]:
         """Return how hints about a job are worded here: as keys or lines of the dashboard."""

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
-from textual.widgets import OptionList, Static
+from textual.widgets import Input, OptionList, Static
 
 from draftsman_tui.dashboard.dialogs.base import Dialog, safe
 
@@ -42,38 +42,77 @@ class HelpDialog(Dialog[None]):
     """Commands by group, and filters; `below` is the screen that has the commands."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,question_mark", "leave", "Back", show=False)
+        Binding("q,question_mark", "leave", "Back", show=False),
+        Binding("slash", "search", "Search", show=False),
     ]
 
     def __init__(
         self, groups: Mapping[str, Sequence[tuple[str, str, str]]], below: Screen[Any]
     ) -> None:
-        super().__init__("Commands", "ctrl+p: find a command   esc: back")
+        super().__init__("Commands", "/: search   ctrl+p: find a command   esc: back")
         self._groups = groups
         self.below = below
 
     def body(self) -> ComposeResult:
         with VerticalScroll():
-            yield Static(self._text())
+            yield Static(self._text(), classes="commands")
+        yield Input(placeholder="words of a command, a key or its help", classes="search")
 
-    def _text(self) -> Table:
+    def on_mount(self) -> None:
+        self.query_one(Input).display = False
+
+    def action_search(self) -> None:
+        """Open the line of the search."""
+        self.query_one(Input).display = True
+        self.query_one(Input).focus()
+
+    def action_leave(self) -> None:
+        """Close the search, or the help without one."""
+        search = self.query_one(Input)
+        if not search.display:
+            super().action_leave()
+            return
+        search.value = ""
+        search.display = False
+        self.query_one(VerticalScroll).focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.query_one(".commands", Static).update(self._text(event.value.casefold().split()))
+
+    def on_input_submitted(self) -> None:
+        """Keep what was found, to scroll through it."""
+        self.query_one(VerticalScroll).focus()
+
+    def _text(self, words: Sequence[str] = ()) -> Table:
+        """Return the commands with these words, and the filters; all without a word."""
+
+        def has_words(*texts: str) -> bool:
+            text = " ".join(texts).casefold()
+            return all(word in text for word in words)
+
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True, style="bold")
         table.add_column(no_wrap=True)
         table.add_column()
-        for group, lines in self._groups.items():
-            table.add_row()
-            table.add_row(Text.assemble((group, "bold underline")))
+        for group, all_lines in self._groups.items():
+            lines = [item for item in all_lines if has_words(*item)]
+            if lines:
+                table.add_row()
+                table.add_row(Text.assemble((group, "bold underline")))
             for keys, name, help in lines:
                 name, _, takes = name.partition(" ")
                 fits = len(name) + len(takes) < NAME_WIDTH
                 description = Text(help) if fits else Text.assemble(help, (f"  {takes}", "italic"))
                 label = Text.assemble(name, (f" {takes}", "italic")) if fits else Text(name)
                 table.add_row(keys, label, description)
-        table.add_row()
-        table.add_row(Text.assemble(("Filters", "bold underline")), Text("entered after /"))
-        for example, explanation in FILTERS:
+        filters = [item for item in FILTERS if has_words(*item)]
+        if filters:
+            table.add_row()
+            table.add_row(Text.assemble(("Filters", "bold underline")), Text("entered after /"))
+        for example, explanation in filters:
             table.add_row("", Text(example), Text(explanation))
+        if not table.row_count:
+            table.add_row(f"No command has {' '.join(words)!r}. Esc shows all")
         return table
 
 

@@ -53,6 +53,15 @@ def hint_text(screen: CommandScreen, hint: Hint, job: str = "") -> str:
     return f"enter :{command.name}"
 
 
+def see_text(screen: CommandScreen, hint: Hint, job: str = "") -> str:
+    """Return the hint of an error as a clause, with what its key shows: `press 1 for jobs`."""
+    text = hint_text(screen, hint, job)
+    if hint.lead != "see":
+        return f"{hint.lead}: {text}" if hint.lead else text
+    command = _command_of(screen, hint) if isinstance(hint, CommandHint) else None
+    return f"{text} for {command.name}" if command and text.startswith("press ") else text
+
+
 def _command_of(screen: CommandScreen, hint: CommandHint) -> DashboardCommand | None:
     """Return the command of the dashboard that does the same, if there is one."""
     for command in screen.commands:

@@ -38,7 +38,7 @@ def attention(row: JobSummary) -> str:
 async def page(
     rt: Runtime, filters: JobFilters, before: tuple[int, int] | None, limit: int
 ) -> Rows[JobSummary]:
-    """Return a page of jobs in the order of their groups, in each the newest first.
+    """Return a page of jobs in the order of their groups, in each that of `ReadModel.page`.
 
     `before` has the index of a group and a number. Each group is read through the index of
     statuses, so that a page costs its rows, however many jobs there are.

@@ -11,11 +11,13 @@ from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, Usage
 from draftsman.ids import job_name
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
+from draftsman.text import first_line
 from draftsman_tui.common.requests import field_text
 from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog
 from draftsman_tui.dashboard.frame.perform import call_of
 from draftsman_tui.dashboard.requests import form as job_form
-from draftsman_tui.dashboard.requests.dialog import NewJobDialog
+from draftsman_tui.dashboard.requests.dialog import OWN_TYPES, NewJobDialog
 from draftsman_tui.dashboard.schedules.parameters_dialog import ParametersDialog
 from draftsman_tui.terminal.results import result_text
 
@@ -56,7 +58,11 @@ async def run_described_type(screen: MainScreen, text: str) -> None:
 
     A form asks for its parameters.
     """
-    type: PublishedType = screen.chosen("type")
+    await _run_type(screen, screen.chosen("type"))
+
+
+async def _run_type(screen: BaseScreen, type: PublishedType) -> None:
+    """Submit a job of a type, with parameters from a form."""
 
     async def do(parameters: dict[str, Any]) -> ActionResult[SubmittedJob]:
         return await run_type(call_of(screen), type, parameters)
@@ -169,10 +175,14 @@ async def _form(screen: BaseScreen, title: str, typed: job_form.Typed, catalog: 
         help["agent"] = f"(repository's default, or {agent})"
     types = await screen.rt.published_types.all()
     completions = form_completions(catalog, screen.rt.settings, types)
-    note = "to run a type of your own: esc, then :types, and r on its row" if types else ""
+    note = "ctrl+t: run a type of your own" if types else ""
     dialog = NewJobDialog(title, typed, completions, JobSubmission(screen), help, note)
     result = await screen.ask(dialog)
-    if result is not None:
+    if result is OWN_TYPES:
+        choices = [(f"{type.name}  {first_line(type.description, 60)}", type) for type in types]
+        if (type := await screen.ask(ChoiceDialog("Run which type?", choices))) is not None:
+            await _run_type(screen, type)
+    elif result is not None:
         screen.show_message(result_text(result))
         screen.show_job_row(result.value.number)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -20,6 +20,9 @@ from draftsman_tui.dashboard.requests.form import BY_NAME, FIELDS, FormErrors, T
 from draftsman_tui.dashboard.widgets.field import FieldRow
 from draftsman_tui.dashboard.widgets.inputs import Autocomplete
 
+OWN_TYPES: Final = object()
+"""Returned by the form for a choice among the described types."""
+
 
 class NewJobDialog(SubmitDialog[Any]):
     """Submits the form; shows each error beside its field, and focuses the first."""
@@ -28,6 +31,7 @@ class NewJobDialog(SubmitDialog[Any]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "submit", "Submit", show=False, id="make-it"),
         Binding("ctrl+o", "more", "More", show=False, id="more-fields"),
+        Binding("ctrl+t", "types", "Own types", show=False, id="own-types"),
     ]
 
     def __init__(
@@ -39,9 +43,10 @@ class NewJobDialog(SubmitDialog[Any]):
         hints: Mapping[str, str] | None = None,
         note: str = "",
     ) -> None:
-        """Create the form; `note` is a line below its keys."""
+        """Create the form; `note` is a line below its keys, about types of one's own."""
         keys = "enter: create   tab: next   ctrl+j: new line   esc: back"
         super().__init__(do, title, "\n".join(filter(None, (keys, note))))
+        self._has_types = bool(note)
         self._hints = hints or {}
         self._initial = dict(typed)
         self._completions = completions
@@ -103,6 +108,15 @@ class NewJobDialog(SubmitDialog[Any]):
             return
         question = "Discard this job?"
         self.app.push_screen(ConfirmDialog(question, "Your input is not saved."), self._leave)
+
+    def action_types(self) -> None:
+        """Choose among the described types, if the form was not edited."""
+        if not self._has_types:
+            return
+        if self.typed == self._unmodified:
+            self.dismiss(OWN_TYPES)
+        else:
+            self.show_notice("submit this job first, or discard it: esc")
 
     def failed(self, error: DraftsmanError) -> None:
         """Show each problem beside its field, and focus the first."""

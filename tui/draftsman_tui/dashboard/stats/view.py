@@ -19,7 +19,8 @@ class StatsResource(Resource[Throughput]):
 
     name = "stats"
     help = (
-        "Throughput, waiting and run times of the last hour, day and week; kind:queue status:day."
+        "Jobs that ended in the last hour, day and week, with their waiting and run times; FAILED"
+        " also counts those retried or dismissed since. Filters: kind:queue status:day."
     )
     statuses = tuple(map(str, Period))
     kinds = tuple(map(str, ThroughputGroup))

@@ -503,7 +503,7 @@ class ResourceTable(CursorList):
         layout = self.column_layout
         text = "« " if layout.left else "  "
         for placed in layout.placed:
-            head = placed.column.head
+            head = placed.column.heading
             arrow = self._arrow(placed)
             if len(head) + len(arrow) <= placed.size:
                 head = head + arrow

@@ -91,7 +91,7 @@ def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
         yield _fact("retried", f"as {job_name(why.retried_as)}")
     is_open = job.status in FAILURES and why.retried_as is None and why.dismissal is None
     if why.reason == "no_program" or (is_open and reader.types_commands):
-        yield _fact("next", why.next_step)
+        yield _fact("next", why.next_step_in(reader.hint))
     if job.finished_at:
         yield Fact("finished", (reader.ago(job.finished_at),))
 
@@ -103,8 +103,10 @@ def _explained(why: WaitReason, reader: Reader) -> str:
     """
     is_command = any(isinstance(span, CommandHint) for span in why.next_spans)
     if why.reason == "backoff" and (reader.types_commands or not is_command):
-        return why.next_step
-    return why.text if is_command and not reader.types_commands else f"{why.text}; {why.next_step}"
+        return why.next_step_in(reader.hint)
+    if is_command and not reader.types_commands:
+        return why.text
+    return f"{why.text}; {why.next_step_in(reader.hint)}"
 
 
 def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:

@@ -122,7 +122,7 @@ def artifacts(details: JobDetails, reader: Reader) -> Iterator[Entry]:
         )
         if is_empty_patch(artifact):
             so_far = "" if details.is_over else " so far"
-            line = (faint(f"no changes{so_far}{run}"), line[-1])
+            line = (name(flat(artifact.name)), faint(f"  no changes{so_far}{run}"), line[-1])
         yield Entry(f"{artifact.run}/{artifact.name}", (line,))
 
 

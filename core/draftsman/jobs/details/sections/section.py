@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from draftsman.deliveries.documents.document import Document
+from draftsman.errors import CommandHint
 from draftsman.events.event import Event
 from draftsman.formats import times
 from draftsman.ids import account_name
@@ -108,6 +109,9 @@ class Reader:
     """Whether the reader has a terminal; else what a command does is a control beside the text."""
     events_url: str = ""
     """The address at which a medium has all events of the job; "" where it has none."""
+
+    hint: Callable[[CommandHint], str] = str
+    """Words a command that helps."""
 
     def ago(self, when: datetime, meaning: Meaning | None = None) -> LineSpan:
         """Return the time since a moment."""

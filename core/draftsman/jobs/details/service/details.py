@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.attention import store as attention
 from draftsman.database.database import Connection
@@ -46,8 +47,8 @@ async def read(
     record = await store.details(conn, number, lease)
     if record is None:
         raise unknown_job(number)
-    job = record.job
     parts = record.parts
+    job = replace(record.job, payload=_as_declared(record.job.payload, parts.parameters))
     most_steps = MAX_STEPS + 1 if steps is None else steps
     all_questions = await questions.of_job(conn, number) if parts.has_questions else []
     is_asking = any(question.status is QuestionStatus.OPEN for question in all_questions)
@@ -97,6 +98,12 @@ async def read(
         has_earlier_events=has_earlier,
         earlier_events=await _earlier(conn, newest) if has_earlier else [],
     )
+
+
+def _as_declared(payload: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return a payload in the order of its parameters, which the database does not keep."""
+    declared = {name: payload[name] for name in names if name in payload}
+    return declared | {name: value for name, value in payload.items() if name not in declared}
 
 
 def _alone(job: Job) -> RetryLink:

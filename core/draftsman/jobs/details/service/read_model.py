@@ -117,15 +117,16 @@ class ReadModel:
         return (await self.page(**filters)).jobs
 
     async def page(self, **filters: Unpack[JobFilters]) -> JobPage:
-        """Return jobs, newest first, with a number below `before`.
+        """Return jobs, newest first, after `before`.
 
-        With a filter that no index has, a call scans at most 100,000 numbers.
+        Jobs of statuses that wait for people are in the order of their deadlines instead. With a
+        filter that no index has, a call scans at most 100,000 numbers.
         """
         limit = filters.get("limit", JOBS_LIMIT)
         async with self._db.connection() as conn:
             scan = await _scan_of(conn, filters)
             params = scan.params | {"limit": limit}
-            if selected_page.is_selected(filters):
+            if selected_page.is_selected(filters) or selected_page.is_by_deadline(filters):
                 jobs = await selected_page.page(conn, filters, params)
                 return JobPage(await selected_page.with_retries(conn, jobs))
             jobs = await store.page(conn, params)

@@ -1,4 +1,4 @@
-"""Pages of jobs that an index selects: by key, group, number, paused, or open failures."""
+"""Pages of jobs that are selected by an index, or by the deadlines of their questions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from draftsman.errors import CommandHint, NotFound
 from draftsman.formats.near_names import did_you_mean
 from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
-from draftsman.jobs.job import FAILURES
+from draftsman.jobs.job import FAILURES, WAITING
 from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.workflows import store as workflows
 
@@ -36,10 +36,21 @@ def is_selected(filters: JobFilters) -> bool:
     return any(flags) or any(value is not None for value in names)
 
 
+def is_by_deadline(filters: JobFilters) -> bool:
+    """Return whether all jobs of a filter wait for people, so that deadlines order them."""
+    statuses = filters.get("statuses")
+    return bool(statuses) and WAITING.issuperset(statuses or ()) and not is_selected(filters)
+
+
 async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) -> list[JobSummary]:
-    """Return the jobs that match all filters, newest first; raises NotFound for a group."""
+    """Return the jobs that match all filters; raises NotFound for a group.
+
+    The newest are first; of jobs that all wait for people, those whose questions expire first.
+    """
     limit: int = params["limit"]
     before = filters.get("before") or 2**62
+    by_deadline = is_by_deadline(filters)
+    after = filters.get("before")
     key = filters.get("key")
     group = filters.get("group")
     numbered = filters.get("numbers")
@@ -64,6 +75,8 @@ async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) ->
             numbers = await workflows.numbers(conn, group, before, _PAGE)
         elif keyed is not None:
             numbers = sorted(keyed, reverse=True)
+        elif by_deadline:
+            numbers = await store.by_deadline(conn, params["statuses"], after, _PAGE)
         elif only_failures:
             numbers = await control.open_failures(conn, before, _PAGE)
         else:
@@ -80,5 +93,5 @@ async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) ->
                 ]
         if (group is None and keyed is not None) or len(numbers) < _PAGE:
             break
-        before = numbers[-1]
+        before = after = numbers[-1]
     return jobs

@@ -263,7 +263,7 @@ class JobScreen(BaseScreen):
     @on(JobLoaded)
     def _job_loaded(self, loaded: JobLoaded) -> None:
         if loaded.snapshot.job.number == self.number:
-            self.snapshot = loaded.snapshot
+            self.snapshot = replace(loaded.snapshot, hint=self.hints_of(self.number))
             self._draw()
             self.refresh_bindings()
 

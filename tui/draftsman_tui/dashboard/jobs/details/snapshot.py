@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from draftsman.errors import CommandHint
 from draftsman.ids import account_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Reader
@@ -40,12 +41,14 @@ class JobSnapshot:
     doing: str = ""
     """Plan and newest activity of the agent that runs now."""
     patch: JobPatch | None = None
+    hint: Callable[[CommandHint], str] = str
+    """Words a command that helps: as a key or a line of the dashboard."""
     logs_kept: int | None = None
     """Months to keep the log after the job finishes; None: forever."""
 
     def reader(self, now: datetime) -> Reader:
         """Return the reader of its sections."""
-        return Reader(now, self.responders, name_of=self.name_of)
+        return Reader(now, self.responders, name_of=self.name_of, hint=self.hint)
 
     @property
     def job(self) -> Job:
