@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -151,6 +150,8 @@ async def request_changes(
     People are asked again about the new work. Comments on a file or a line are `FILE:LINE=TEXT` or
     `FILE=TEXT`, also as lines of the text.
     """
+    import asyncio
+
     asked = await call.rt.questions.get(*question)
     read: list[ReviewComment] = []
     if asked.takes_changes and (patch := await call.rt.changes.patch_of(asked)):

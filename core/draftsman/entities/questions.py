@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.documents.json import question_json
 from draftsman.deliveries.question_text import holder_text
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
@@ -56,9 +55,15 @@ def _choices(row: OpenQuestion) -> str:
     return ", ".join(row.decisions or row.labels()) or row.free_answer
 
 
+def _data(question: Question) -> dict[str, Any]:
+    from draftsman.deliveries.documents.json import question_json
+
+    return question_json(question)
+
+
 INBOX: Final[Entity[OpenQuestion]] = Entity(
     empty="no open questions",
-    data=question_json,
+    data=_data,
     json_class="draftsman.questions.question:OpenQuestion",
     json_more={"name": {"type": "string"}, "hint": {"type": "string"}, "attention": {}},
     listing=Listing(

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from draftsman.deliveries.documents.plain import how_to_answer
 from draftsman.deliveries.question_text import missing_diff
 from draftsman.formats.invisible import one_line
-from draftsman.jobs.details.sections import questions as sections
 from draftsman.questions.question import OpenQuestion, Question, asking_text
 from draftsman.questions.rights import responders_text
 from draftsman_tui.common.sections import indented, line_text, reader_at
@@ -27,6 +25,8 @@ REVIEW_MEBIBYTES = 4
 
 async def describe(rt: Runtime, question: Question) -> list[Text]:
     """Render a question for the inbox: answerers, deadline, context and choices."""
+    from draftsman.jobs.details.sections import questions as sections
+
     review = await rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     attention = await rt.acknowledgments.attention([question.job])
     responders = answerers(rt, question, await invoker_of(rt, question))
@@ -69,6 +69,8 @@ def _diff(question: Question, review: Review) -> Iterator[Text]:
 
 def answer_command(question: Question) -> Text:
     """Return the command that answers or decides a question."""
+    from draftsman.deliveries.documents.plain import how_to_answer
+
     return styled(f"  {how_to_answer(question)}", "cyan")
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.agent_runs.changes.shown_diff import diffstat
-from draftsman.deliveries import result_text
 from draftsman.entities.filter_values import unknown_value
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman.formats import times
@@ -18,15 +16,10 @@ from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
-from draftsman.jobs.details.sections.runs import result_parts
 from draftsman.jobs.job import LEASED, TERMINAL, WAITING, Job, Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.jobs.jobs import MAX_JOBS
-from draftsman_tui.common.artifacts import read_patch
-from draftsman_tui.common.events import event_text
 from draftsman_tui.common.jobs import pause_text, status_text
-from draftsman_tui.common.sections import part_lines, reader_at
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
@@ -89,6 +82,8 @@ async def wait(
 
 async def _matching(rt: Runtime, *, mine: bool, **filters: Any) -> list[int]:
     """Return the jobs of a group, or else the unfinished jobs that match, oldest first."""
+    from draftsman_tui.cli.jobs.jobs import MAX_JOBS
+
     if "group" not in filters:
         filters["statuses"] = [status for status in Status if status not in TERMINAL]
     invoker = (await rt.actor()).voter if mine else None
@@ -218,6 +213,9 @@ async def narrate(
 
     `printer` prints its log meanwhile, and is at rest while a question is asked.
     """
+    from draftsman_tui.common.events import event_text
+    from draftsman_tui.common.sections import reader_at
+
     prompter = _prompter(app, rt)
     try:
         async with asyncio.timeout(timeout):
@@ -260,6 +258,12 @@ async def conclude(app: App, rt: Runtime, number: int, timeout: float | None, **
 
 async def _result_lines(rt: Runtime, job: Job) -> list[RenderableType]:
     """Return the result of a job, its pull request and its changed files."""
+    from draftsman.agent_runs.changes.shown_diff import diffstat
+    from draftsman.deliveries import result_text
+    from draftsman.jobs.details.sections.runs import result_parts
+    from draftsman_tui.common.artifacts import read_patch
+    from draftsman_tui.common.sections import part_lines
+
     result = job.result or {}
     lines = list(part_lines([*result_parts(job)]))
     opened = result_text.pr_url(result)

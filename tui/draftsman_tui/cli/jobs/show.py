@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman.deliveries.documents.json import question_json
 from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name, unknown_question
 from draftsman.jobs.details.job_details import MAX_STEPS, JobDetails
 from draftsman.jobs.details.sections.facts import status
-from draftsman.jobs.details.sections.order import sections
-from draftsman.jobs.details.sections.questions import responders
-from draftsman.jobs.details.sections.related import tree_lines
-from draftsman.jobs.details.sections.runs import is_empty_patch
 from draftsman.jobs.details.sections.section import (
     Entry,
     JobSection,
@@ -76,6 +71,9 @@ async def show(app: App, job: tuple[JobRef, int | None], tree: bool) -> None:
     if tree:
         await _show_tree(app, job[0])
         return
+    from draftsman.jobs.details.sections.questions import responders
+    from draftsman.jobs.details.sections.runs import is_empty_patch
+
     async with app.runtime(read_only=app.json) as rt:
         steps = ALL_STEPS if app.json else MAX_STEPS + 1
         details = await rt.read_model.details(await number_of(rt, job[0]), steps=steps)
@@ -101,6 +99,8 @@ async def show(app: App, job: tuple[JobRef, int | None], tree: bool) -> None:
 
 def _data(details: JobDetails) -> dict[str, Any]:
     """Return the JSON object of a job: its columns, and everything that belongs to it."""
+    from draftsman.deliveries.documents.json import question_json
+
     group = details.group
     joined_requests = [
         event.payload | {"at": event.created_at} for event in details.joined_requests
@@ -152,6 +152,8 @@ def job_lines(
 
     The question with the name `first` is before all others.
     """
+    from draftsman.jobs.details.sections.order import sections
+
     job = details.job
     title = f"  {one_line(job.title)}  "
     yield line_text(name(job.name), title, status(details))
@@ -192,6 +194,8 @@ def _newest(section: JobSection) -> Sequence[SectionPart]:
 
 
 async def _show_tree(app: App, job: JobRef) -> None:
+    from draftsman.jobs.details.sections.related import tree_lines
+
     async with app.runtime(read_only=True) as rt:
         tree = await rt.workflows.tree(await number_of(rt, job))
     if app.json:

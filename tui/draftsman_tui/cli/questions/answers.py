@@ -6,7 +6,6 @@ and asks for confirmation; elsewhere it is refused, so that an answer cannot rea
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import sys
@@ -334,6 +333,8 @@ class QuestionPrompter:
 
         Text typed before the prompt is dropped: it was not about this question.
         """
+        import asyncio
+
         with contextlib.suppress(termios.error):
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
         write_stderr(prompt)
@@ -362,6 +363,8 @@ class QuestionPrompter:
             await asyncio.gather(reading, closing, return_exceptions=True)
 
     async def _closed(self, question: Question) -> Question:
+        import asyncio
+
         while True:
             current = await self._rt.questions.get(question.job, question.ordinal)
             if current.status is not QuestionStatus.OPEN:
@@ -371,6 +374,8 @@ class QuestionPrompter:
 
 async def _read_line() -> str:
     """Read a line of the terminal without blocking the event loop; "" at its end."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     number = sys.stdin.fileno()

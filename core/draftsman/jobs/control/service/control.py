@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.store import deliveries
@@ -22,10 +22,7 @@ from draftsman.jobs.fits import (
 )
 from draftsman.jobs.job import Status
 from draftsman.jobs.job_summary import Dismissal
-from draftsman.jobs.requests.invocation import SubmitResult
-from draftsman.jobs.requests.service.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.jobs.requests.store import attachments
-from draftsman.jobs.requests.store import submissions as requests
 from draftsman.jobs.retries import CHAIN_LIMIT
 from draftsman.jobs.runs.store import jobs
 from draftsman.jobs.runs.store import jobs as all_jobs
@@ -37,6 +34,10 @@ from draftsman.workflows import store as workflows
 from draftsman.workflows.groups import group_ended
 from draftsman.workflows.service import groups as job_groups
 from draftsman.workflows.service.retried_trees import link_retry
+
+if TYPE_CHECKING:
+    from draftsman.jobs.requests.invocation import SubmitResult
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
 
 AGAIN_OPTION = OptionHint("again", lead="to run it again use")
 """Hint at the option that retries a completed job."""
@@ -408,6 +409,8 @@ async def _insert_single_retry(
     conn: Connection, job: int, actor: Actor, answers: Mapping[str, str] | None, *, held: bool
 ) -> SubmittedJob:
     """Insert the retry of a job; `held` if it waits for parents."""
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+
     request = await store.request_columns(conn, job)
     if request is None:
         raise unknown_job(job)
@@ -453,6 +456,9 @@ async def _insert_single_retry(
 
 async def insert_row(conn: Connection, row: dict[str, Any], actor: Actor) -> SubmitResult:
     """Insert a request; repeat while a concurrent duplicate is being committed."""
+    from draftsman.jobs.requests.service.submissions import SUBMIT_ATTEMPTS
+    from draftsman.jobs.requests.store import submissions as requests
+
     for _ in range(SUBMIT_ATTEMPTS):
         if submitted := await requests.submit(conn, [row], actor.name):
             return submitted[0]
