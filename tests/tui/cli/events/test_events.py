@@ -164,7 +164,9 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
         *("no newline", "Fixing \\u{1b}[2J", "[plan] 0 of 1 step: read", heads[1]),
         *("✗ npm test", "output", "Done"),
     ]
-    assert (done.out.splitlines(), done.err) == (lines, "")
+    # the first head is there if the second run began before the command
+    printed = done.out.removeprefix(f"{heads[0]}\n")
+    assert (printed.splitlines(), done.err) == (lines, "")
     stored = (await cli("logs", work.name)).out.splitlines()
     assert stored == [heads[0], *lines], "all runs of several have a head"
     assert (await cli("logs", "--activity", work.name)).out.splitlines() == [
