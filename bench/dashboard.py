@@ -223,7 +223,7 @@ async def _backends(admin: Session, others: Collection[int] = ()) -> dict[int, f
     """Return the CPU seconds of draftsman's sessions in this database, except given sessions."""
     pids = await admin.value(
         "SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database()"
-        " AND application_name = 'draftsman'"
+        " AND application_name LIKE 'draftsman %'"
     )
     return {pid: cpu_seconds(pid) for pid in pids or () if pid not in others}
 

@@ -687,17 +687,21 @@ class Runtime:
         self,
         handlers: Mapping[str, Handler],
         *,
+        id: UUID | None = None,
         queues: Sequence[str] | None = None,
         slots: int | None = None,
         leader: bool = True,
         described: Sequence[TypeDescription] = (),
     ) -> WorkerProcess:
-        """Return a worker with its loops for this process, which publishes these types."""
+        """Return a worker with its loops for this process, which publishes these types.
+
+        Without `id` it gets a new one.
+        """
         from draftsman.deliveries.channels.worker_channels import target_names, worker_channels
         from draftsman.worker.execution import WorkerServices
         from draftsman.worker.worker_process import WorkerProcess
 
-        id = new_id()
+        id = id or new_id()
         served_queues = queues or self.settings.worker.queues
         channels = worker_channels(self.settings)
         services = WorkerServices(

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 from draftsman.database import migrate
 from draftsman.handlers import registry
+from draftsman.ids import new_id, worker_name
 from draftsman.job_types.app import (
     AppPlace,
     descriptions_of,
@@ -18,6 +19,7 @@ from draftsman.job_types.app import (
 from draftsman.job_types.lifespan import opened_lifespans
 from draftsman.job_types.process_runs import ProcessRuns
 from draftsman.processes.hardening import deny_inspection
+from draftsman.processes.process_name import PROCESS_NAME
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
@@ -47,6 +49,8 @@ async def run_worker(
     SchemaOutdated.
     """
     deny_inspection()
+    id = new_id()
+    PROCESS_NAME.set(f"draftsman worker {worker_name(id)}")
     types = load_types(app)
     if types:
         _log.info("job types of %s: %s", app or "installed packages", ", ".join(sorted(types)))
@@ -65,6 +69,7 @@ async def run_worker(
             await migrate.warn_of_schema(runtime.db.session_url)
             process = runtime.worker_process(
                 handlers,
+                id=id,
                 queues=queues,
                 slots=slots,
                 leader=leader,

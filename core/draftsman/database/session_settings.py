@@ -14,6 +14,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from draftsman.errors import InvalidDatabaseUrl
+from draftsman.processes.process_name import PROCESS_NAME
 from draftsman.text import digest
 
 MARK: Final = "draftsman.start_up_options"
@@ -87,7 +88,7 @@ def conninfo(url: str, settings: Mapping[str, str], connect_timeout: float) -> s
     """Return the connection string of a session with these settings.
 
     Without settings it has no start-up options. Parameters of the URL are kept; its start-up
-    options, or those of `PGOPTIONS`, come first.
+    options, or those of `PGOPTIONS`, come first. The session has the name of this process.
     """
     try:
         url_parameters = conninfo_to_dict(url)
@@ -96,8 +97,9 @@ def conninfo(url: str, settings: Mapping[str, str], connect_timeout: float) -> s
     parameters: dict[str, Any] = {
         name: value for name, value in KEEPALIVE.items() if name not in url_parameters
     }
+    # `application_name` of the URL, or PGAPPNAME, comes first
+    parameters["fallback_application_name"] = PROCESS_NAME.get()
     parameters["client_encoding"] = "UTF8"
-    parameters["application_name"] = "draftsman"
     parameters["connect_timeout"] = max(2, round(connect_timeout))
     if settings:
         earlier = url_parameters.get("options") or os.environ.get("PGOPTIONS", "")

@@ -103,7 +103,7 @@ async def test_consecutive_queries_use_one_session(database_url: str, conn: Conn
             assert await value(session_conn, "SELECT 1") == 1
     count = (
         "SELECT count(*) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND application_name = 'draftsman'"
+        " WHERE datname = current_database() AND application_name = 'draftsman client'"
     )
     others = await value(conn, f"{count} AND pid <> pg_backend_pid()")
     async with db.connection() as session_conn:

@@ -15,6 +15,7 @@ import click
 
 from draftsman.formats.shown_zone import SHOWN_ZONE
 from draftsman.processes import early_signals
+from draftsman.processes.process_name import PROCESS_NAME
 from draftsman_tui.terminal.output import CommandOutput
 
 if TYPE_CHECKING:
@@ -285,7 +286,9 @@ def command(
                 SHOWN_ZONE.set(UTC)
             else:
                 early_signals.release()
-            result = function(click.get_current_context().ensure_object(App), **params)
+            ctx = click.get_current_context()
+            PROCESS_NAME.set(_process_name(ctx.command_path, long_running=long_running))
+            result = function(ctx.ensure_object(App), **params)
             if inspect.iscoroutine(result):
                 import asyncio
 
@@ -307,6 +310,11 @@ def command(
         return command
 
     return decorate
+
+
+def _process_name(command: str, *, long_running: bool) -> str:
+    """Return `draftsman worker` for a process, and `draftsman cli questions list` for a command."""
+    return command if long_running else command.replace("draftsman", "draftsman cli", 1)
 
 
 def command_group(
