@@ -186,7 +186,7 @@ class JobFilters(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Jobs, newest first."""
+    """Jobs, newest first, or those that wait for people by their deadlines."""
 
     jobs: list[JobSummary]
     scanned_to: int | None = None

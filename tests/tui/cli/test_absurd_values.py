@@ -102,7 +102,7 @@ async def test_the_words_of_narrow_columns_are_statuses_in_filters(cli: Cli, mak
     for word, numbers in {
         "question": [asked],
         "approval": [gate],
-        "waiting": [gate, asked],
+        "waiting": [asked, gate],
         "dead,question": [dead, asked],
         "cancelled": [],
     }.items():

@@ -70,12 +70,19 @@ async def page(conn: Connection, filters: dict[str, Any]) -> list[JobSummary]:
         return await fetch_all(conn, _Q["page"], filters, _summary)
 
 
-async def by_deadline(
-    conn: Connection, statuses: Sequence[str], after: int | None, limit: int
-) -> list[int]:
-    """Return the numbers of jobs that wait for people, in the order of their deadlines."""
-    params = {"statuses": list(statuses), "after": after, "limit": limit}
-    return [row[0] for row in await rows(conn, _Q["by_deadline"], params)]
+async def page_of(
+    conn: Connection, numbers: Sequence[int], filters: dict[str, Any]
+) -> list[JobSummary]:
+    """Return those of these jobs that match filters, in the given order."""
+    return await fetch_all(conn, _Q["page_of"], filters | {"numbers": list(numbers)}, _summary)
+
+
+async def by_deadline(conn: Connection, after: int | None, limit: int) -> list[int]:
+    """Return the numbers of jobs with open questions, in the order of their deadlines."""
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        found = await rows(conn, _Q["by_deadline"], {"after": after, "limit": limit})
+    return [row[0] for row in found]
 
 
 def _job(**record: Any) -> Job:

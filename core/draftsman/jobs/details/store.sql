@@ -62,15 +62,8 @@ SELECT number FROM draftsman.job_requests
                  AND (%(until)s::timestamptz IS NULL OR created_at < %(until)s) AND
 -- visible job: number
 
--- Jobs by number, newest first, between two numbers. The status index gives each status in this
--- order, so that a page does not cost more with the history; the caller's `lowest` bounds rejected
--- rows. The bounds are written twice: as row comparisons they limit the scan, as plain comparisons
--- PostgreSQL can estimate them. There is no condition for a single status: for a rare status, the
--- index of numbers would be read to its end. Requests are looked up by key, never joined whole.
--- name: page
-SELECT p.*
-  FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
- CROSS JOIN LATERAL (
+-- What lists show of a job. Requests are looked up by key, never joined whole.
+-- part: summary
        SELECT s.number, r.id, r.type, s.queue, s.status, r.mode, r.source, r.agent, r.repo_host,
               r.repo_owner, r.repo_name, r.title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
@@ -115,6 +108,17 @@ SELECT p.*
                 FROM (VALUES (s.number)) AS w (number)
                 LEFT JOIN draftsman.dismissals n ON n.job = w.number LIMIT 1) d
            ON s.status IN ('failed', 'dead_letter')
+
+-- Jobs by number, newest first, between two numbers. The status index gives each status in this
+-- order, so that a page does not cost more with the history; the caller's `lowest` bounds rejected
+-- rows. The bounds are written twice: as row comparisons they limit the scan, as plain comparisons
+-- PostgreSQL can estimate them. There is no condition for a single status: for a rare status, the
+-- index of numbers would be read to its end.
+-- name: page
+SELECT p.*
+  FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
+ CROSS JOIN LATERAL (
+-- include: summary
         WHERE (s.status, s.number) >= (w.status, %(lowest)s::bigint)
           AND (s.status, s.number) < (w.status, %(before)s::bigint)
           AND s.number >= %(lowest)s::bigint AND s.number < %(before)s::bigint
@@ -124,28 +128,51 @@ SELECT p.*
  ORDER BY p.number DESC
  LIMIT %(limit)s
 
--- The jobs that wait for people, after one of them: by the first expiry of their open questions,
--- those without an expiry last. The expiry of a job that waits no more is that of its last question.
+-- These jobs, in this order.
+-- name: page_of
+SELECT p.*
+  FROM unnest(%(numbers)s::bigint[]) WITH ORDINALITY AS w (number, place)
+ CROSS JOIN LATERAL (
+-- include: summary
+        WHERE s.number = w.number AND s.status = ANY (%(statuses)s::draftsman.job_status[])
+          AND (%(queue)s::text IS NULL OR s.queue = %(queue)s)
+        LIMIT 1) p
+ ORDER BY w.place
+ LIMIT %(limit)s
+
+-- The jobs with open questions, after one of them: by the first expiry of their questions, those
+-- without an expiry last. The place of a job that waits no more is that of its last question.
 -- name: by_deadline
-WITH waiting AS MATERIALIZED (
-    SELECT s.number, coalesce(q.expires_at, 'infinity') AS expires_at
-      FROM draftsman.job_states s
-      LEFT JOIN LATERAL (
-           SELECT min(expires_at) AS expires_at FROM draftsman.job_questions
-            WHERE job = s.number AND status = 'open') q ON true
-     WHERE s.status = ANY (%(statuses)s::draftsman.job_status[]) AND
--- visible job: s.number
-), last AS (
-    SELECT coalesce(
-           (SELECT expires_at FROM waiting WHERE number = %(after)s::bigint),
+WITH reached AS MATERIALIZED (
+    SELECT CASE WHEN %(after)s::bigint IS NULL THEN '-infinity' ELSE coalesce(
+           (SELECT min(expires_at) FROM draftsman.job_questions
+             WHERE job = %(after)s AND status = 'open'),
            (SELECT expires_at FROM draftsman.job_questions
-             WHERE job = %(after)s::bigint AND
+             WHERE job = %(after)s AND
 -- visible job: job
-             ORDER BY ordinal DESC LIMIT 1), 'infinity') AS expires_at
+             ORDER BY ordinal DESC LIMIT 1), 'infinity') END AS expires_at
 )
-SELECT w.number FROM waiting w CROSS JOIN last l
- WHERE %(after)s::bigint IS NULL OR (w.expires_at, w.number) > (l.expires_at, %(after)s::bigint)
- ORDER BY w.expires_at, w.number
+SELECT p.job
+  FROM ((SELECT q.job, q.expires_at FROM draftsman.job_questions q
+          WHERE q.status = 'open' AND q.expires_at IS NOT NULL
+            AND (q.expires_at, q.job) > ((SELECT expires_at FROM reached), coalesce(%(after)s, 0))
+            AND NOT EXISTS (SELECT FROM draftsman.job_questions f
+                             WHERE f.job = q.job AND f.status = 'open'
+                               AND (f.expires_at, f.ordinal) < (q.expires_at, q.ordinal)) AND
+-- visible job: q.job
+          ORDER BY q.expires_at, q.job
+          LIMIT %(limit)s)
+         UNION ALL
+        (SELECT q.job, q.expires_at FROM draftsman.job_questions q
+          WHERE q.status = 'open' AND q.expires_at IS NULL
+            AND q.job > (SELECT CASE WHEN expires_at = 'infinity' THEN %(after)s ELSE 0 END FROM reached)
+            AND NOT EXISTS (SELECT FROM draftsman.job_questions f
+                             WHERE f.job = q.job AND f.status = 'open'
+                               AND (f.expires_at IS NOT NULL OR f.ordinal < q.ordinal)) AND
+-- visible job: q.job
+          ORDER BY q.expires_at, q.job
+          LIMIT %(limit)s)) p
+ ORDER BY p.expires_at, p.job
  LIMIT %(limit)s
 
 -- A page of jobs that finished with this status, by number, whether they match the filters, and what

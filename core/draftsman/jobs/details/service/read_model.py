@@ -127,8 +127,8 @@ class ReadModel:
             scan = await _scan_of(conn, filters)
             params = scan.params | {"limit": limit}
             if selected_page.is_selected(filters) or selected_page.is_by_deadline(filters):
-                jobs = await selected_page.page(conn, filters, params)
-                return JobPage(await selected_page.with_retries(conn, jobs))
+                jobs, last = await selected_page.page(conn, filters, params, SCAN_LIMIT)
+                return JobPage(await selected_page.with_retries(conn, jobs), last)
             jobs = await store.page(conn, params)
             jobs = await selected_page.with_retries(conn, jobs)
         return JobPage(jobs, scan.scanned_to if len(jobs) < limit else None)

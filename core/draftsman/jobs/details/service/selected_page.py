@@ -42,56 +42,66 @@ def is_by_deadline(filters: JobFilters) -> bool:
     return bool(statuses) and WAITING.issuperset(statuses or ()) and not is_selected(filters)
 
 
-async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) -> list[JobSummary]:
-    """Return the jobs that match all filters; raises NotFound for a group.
+async def page(
+    conn: Connection, filters: JobFilters, params: dict[str, Any], scan_limit: int
+) -> tuple[list[JobSummary], int | None]:
+    """Return the jobs that match all filters, and the job where the scan stopped, if it did.
 
     The newest are first; of jobs that all wait for people, those whose questions expire first.
+    Raises NotFound for a group.
     """
     limit: int = params["limit"]
-    before = filters.get("before") or 2**62
-    by_deadline = is_by_deadline(filters)
-    after = filters.get("before")
-    key = filters.get("key")
     group = filters.get("group")
-    numbered = filters.get("numbers")
-    keyed = None if numbered is None else {number for number in numbered if number < before}
-    if key is not None:
-        from draftsman.jobs.requests.store.submissions import of_idempotency_key
-
-        of_key = {
-            number for number in await of_idempotency_key(conn, key, limit) if number < before
-        }
-        keyed = of_key if keyed is None else keyed & of_key
     if group is not None and not await workflows.groups(conn, 1, name=group):
         names = [known.name for known in await workflows.groups(conn, _NEAR_GROUPS)]
         raise NotFound(
             f"there is no group {group!r}{did_you_mean(group, names)}", hint=CommandHint("groups")
         )
+    keyed = await _keyed(conn, filters, limit)
+    last = filters.get("before")
     jobs: list[JobSummary] = []
-    only_paused = filters.get("paused", False)
-    only_failures = filters.get("failures", False)
-    while len(jobs) < limit:
-        if group is not None:
-            numbers = await workflows.numbers(conn, group, before, _PAGE)
-        elif keyed is not None:
-            numbers = sorted(keyed, reverse=True)
-        elif by_deadline:
-            numbers = await store.by_deadline(conn, params["statuses"], after, _PAGE)
-        elif only_failures:
-            numbers = await control.open_failures(conn, before, _PAGE)
-        else:
-            numbers = await control.paused(conn, before, _PAGE)
-        for number in numbers:
-            if (keyed is None or number in keyed) and len(jobs) < limit:
-                bounds = {"lowest": number, "before": number + 1}
-                selected = await store.page(conn, params | bounds)
-                jobs += [
-                    job
-                    for job in selected
-                    if (job.job_paused or not only_paused)
-                    and (job.failure_open or not only_failures)
-                ]
-        if (group is None and keyed is not None) or len(numbers) < _PAGE:
-            break
-        before = after = numbers[-1]
-    return jobs
+    scanned = 0
+    while scanned < scan_limit:
+        numbers = await _numbers(conn, filters, keyed, last)
+        wanted = [number for number in numbers if keyed is None or number in keyed]
+        jobs += [
+            job
+            for job in await store.page_of(conn, wanted, params)
+            if (job.job_paused or not filters.get("paused"))
+            and (job.failure_open or not filters.get("failures"))
+        ]
+        if len(jobs) >= limit or len(numbers) < _PAGE:
+            return jobs[:limit], None
+        scanned += len(numbers)
+        last = numbers[-1]
+    return jobs, last
+
+
+async def _keyed(conn: Connection, filters: JobFilters, limit: int) -> set[int] | None:
+    """Return the numbers that a filter names or that have its key; None: neither is given."""
+    numbers = filters.get("numbers")
+    keyed = None if numbers is None else set(numbers)
+    key = filters.get("key")
+    if key is None:
+        return keyed
+    from draftsman.jobs.requests.store.submissions import of_idempotency_key
+
+    of_key = set(await of_idempotency_key(conn, key, limit))
+    return of_key if keyed is None else keyed & of_key
+
+
+async def _numbers(
+    conn: Connection, filters: JobFilters, keyed: set[int] | None, last: int | None
+) -> list[int]:
+    """Return the next numbers after the last one, of jobs that may match."""
+    before = last or 2**62
+    group = filters.get("group")
+    if group is not None:
+        return await workflows.numbers(conn, group, before, _PAGE)
+    if keyed is not None:
+        return sorted((number for number in keyed if number < before), reverse=True)
+    if filters.get("failures"):
+        return await control.open_failures(conn, before, _PAGE)
+    if filters.get("paused"):
+        return await control.paused(conn, before, _PAGE)
+    return await store.by_deadline(conn, last, _PAGE)
