@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 NO_LABELS: Final[Mapping[str, str]] = {}
+OTHER: Final = "other"
+"""Value of the labels of what a metric with a limited number of values does not show by name."""
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
@@ -15,6 +17,8 @@ class Metric:
     """A metric with its help; a constant of its module is in docs/metrics.md."""
 
     type: ClassVar[str]
+    note: ClassVar[str] = ""
+    """The end of the help of all metrics of this class."""
     name: str
     """Its name without the prefix `draftsman_`."""
     help: str
@@ -30,7 +34,7 @@ class Metric:
         """Return its lines, none without a sample; a sample has labels and a value."""
         name = self.full_name
         lines = [f"{name}{_labels(labels)} {value:.10g}\n" for labels, value in samples]
-        head = f"# HELP {name} {self.help}\n# TYPE {name} {self.type}\n"
+        head = f"# HELP {name} {self.help}{self.note}\n# TYPE {name} {self.type}\n"
         return "".join([head, *lines]) if lines else ""
 
     def render_value(self, value: float | None) -> str:
@@ -43,6 +47,13 @@ class Gauge(Metric):
 
     __slots__ = ()
     type = "gauge"
+
+
+class DatabaseGauge(Gauge):
+    """A gauge that is read from the database: the same in each process, so never to be added up."""
+
+    __slots__ = ()
+    note = " Read from the database."
 
 
 class Counter(Metric):

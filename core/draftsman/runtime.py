@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from draftsman.attention.service.reminders import Reminders
     from draftsman.costs.service import Budgets, BudgetSweep, ModelCalls
     from draftsman.database.notification_listener import NotificationListener
+    from draftsman.database_metrics.service import DatabaseMetrics
     from draftsman.deliveries.channel import Channel
     from draftsman.deliveries.dispatcher import DeliveryDispatcher
     from draftsman.deliveries.process import DeliveryProcess
@@ -470,6 +471,18 @@ class Runtime:
         from draftsman.attention.service.question_figures import QuestionFigures
 
         return QuestionFigures(self.db, self.policy, default_quiet_hours(self.settings))
+
+    @cached_property
+    def database_metrics(self) -> DatabaseMetrics:
+        """Metrics of queues, questions, deliveries, workers and costs."""
+        from draftsman.database_metrics.service import DatabaseMetrics
+
+        return DatabaseMetrics(self.db, self.settings.worker.lease, self.sweeps.next_due)
+
+    async def metrics(self) -> str:
+        """Return all metrics that are read from the database, for Prometheus."""
+        readers = (self.figures, self.queues, self.outbox, self.database_metrics)
+        return "".join([await reader.metrics() for reader in readers])
 
     @cached_property
     def reminders(self) -> Reminders:

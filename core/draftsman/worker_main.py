@@ -76,11 +76,7 @@ async def run_worker(
                 described=descriptions_of(types, app),
             )
             health.process = process
-            health.read_metrics = (
-                runtime.figures.metrics,
-                runtime.queues.metrics,
-                runtime.outbox.metrics,
-            )
+            health.read_metrics = runtime.metrics
             watchdog = Watchdog(
                 settings.worker.lease,
                 process.worker.names,

@@ -13,7 +13,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from draftsman import resources
-from draftsman.metrics import Metric
+from draftsman.metrics import DatabaseGauge, Metric
 from draftsman_bots.forges.receiver import ForgeHealth
 from draftsman_bots.pagers.service import PagerHealth
 from draftsman_bots.slack.health import BotHealth as SlackHealth
@@ -39,7 +39,11 @@ def page(text: str) -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield from _table("Workers", sorted(_of_core()))
+    declared = list(_of_core())
+    shared = {metric for metric in declared if isinstance(metric, DatabaseGauge)}
+    yield from _table("Database", sorted(map(_row, shared)))
+    yield ""
+    yield from _table("Workers", sorted(map(_row, {*declared} - shared)))
     for bot, registry in BOTS.items():
         yield ""
         yield from _table(bot, sorted(_of_registry(registry)))
@@ -53,14 +57,18 @@ def _table(title: str, rows: Iterable[Row]) -> Iterator[str]:
         yield f"| `{name}` | {kind} | {text} |"
 
 
-def _of_core() -> Iterator[Row]:
+def _row(metric: Metric) -> Row:
+    return _with_labels(metric.full_name, metric.labels), metric.type, metric.help
+
+
+def _of_core() -> Iterator[Metric]:
     """Yield the metrics that are constants of modules of the core."""
     for path in CORE.rglob("*.py"):
         if "from draftsman.metrics import" in path.read_text(encoding="utf-8"):
             name = ".".join(path.relative_to(CORE.parent).with_suffix("").parts)
             for value in vars(importlib.import_module(name)).values():
                 if isinstance(value, Metric):
-                    yield _with_labels(value.full_name, value.labels), value.type, value.help
+                    yield value
 
 
 def _of_registry(registry: CollectorRegistry) -> Iterator[Row]:

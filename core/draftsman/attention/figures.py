@@ -9,14 +9,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from draftsman.metrics import Gauge
+from draftsman.metrics import DatabaseGauge
 from draftsman.people.hours import InterruptibleHours, next_allowed
 from draftsman.people.policy import Policy
 from draftsman.questions.question import QuestionKind
 
 
-def _gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
-    return Gauge(f"attention_{name}", f"{text} Of questions of the last day.", labels)
+def _gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> DatabaseGauge:
+    return DatabaseGauge(f"attention_{name}", f"{text} Of questions of the last day.", labels)
 
 
 QUESTIONS: Final = _gauge("questions", "Questions that were asked.")

@@ -18,7 +18,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import RequestSummary, Status
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, app_delay, classify
 from draftsman.jobs.status_display import Meaning
-from draftsman.metrics import Gauge
+from draftsman.metrics import DatabaseGauge
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question
 
@@ -254,7 +254,7 @@ class UnservedTarget:
         return f"no running process sends to {name}: {waiting}"
 
 
-UNSERVED_DELIVERIES: Final = Gauge(
+UNSERVED_DELIVERIES: Final = DatabaseGauge(
     "unserved_deliveries",
     "Due deliveries to targets that no running process sends to.",
     ("channel", "target"),

@@ -12,7 +12,7 @@ from draftsman.formats.json_data import OPTIONAL
 from draftsman.formats.times import format_time
 from draftsman.ids import account_name, job_name, pause_name
 from draftsman.jobs.job import Status
-from draftsman.metrics import Gauge
+from draftsman.metrics import DatabaseGauge
 from draftsman.text import STORED_SENTENCE
 
 
@@ -63,7 +63,7 @@ class UnhandledType:
         return f"no live worker of the queue {self.queue!r} handles {self.type!r}: {waiting}"
 
 
-UNHANDLED_JOBS: Final = Gauge(
+UNHANDLED_JOBS: Final = DatabaseGauge(
     "unhandled_jobs",
     "Queued jobs whose type no live worker of their queue handles.",
     ("queue", "type"),

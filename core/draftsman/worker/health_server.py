@@ -1,4 +1,4 @@
-"""The health endpoints of a worker over HTTP: `/healthz`, `/readyz`, and `/metrics` for Prometheus.
+"""The health endpoints of a worker or an exporter: `/healthz`, `/readyz`, and `/metrics`.
 
 A worker that cannot reach its database is alive, and a restart does not help: only readiness fails.
 """
@@ -10,10 +10,10 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from draftsman.errors import ConfigError, DraftsmanError
 from draftsman.ids import worker_name
@@ -55,14 +55,24 @@ SKIPPED: Final = Counter(
 _log = logging.getLogger(__name__)
 
 
+class HealthSource(Protocol):
+    """The health of a process, as the endpoints read it."""
+
+    async def readiness(self) -> dict[str, Any]:
+        """Return the body of `/readyz`."""
+
+    async def metrics(self) -> str | None:
+        """Return the body of `/metrics`; None while the database is unavailable."""
+
+
 class WorkerHealth:
     """The health of the worker of this process."""
 
     def __init__(self) -> None:
         self.process: WorkerProcess | None = None
         """The worker, once it exists."""
-        self.read_metrics: Sequence[Callable[[], Awaitable[str]]] = ()
-        """Functions that read the metrics of the database, once it is connected."""
+        self.read_metrics: Callable[[], Awaitable[str]] | None = None
+        """Reads the metrics of the database, once it is connected."""
 
     def problems(self) -> dict[str, str]:
         """Return the reasons why the worker is not ready, by key."""
@@ -76,6 +86,10 @@ class WorkerHealth:
         if process.worker.is_stalled:
             return {"claims": f"no exchange for {process.worker.silence:.0f} s"}
         return {}
+
+    async def readiness(self) -> dict[str, Any]:
+        """Return the body of `/readyz`."""
+        return self.as_json()
 
     def as_json(self) -> dict[str, Any]:
         """Return the body of `/readyz`."""
@@ -96,7 +110,7 @@ class WorkerHealth:
 
     async def metrics(self) -> str | None:
         """Return the body of `/metrics`; None while the database is unavailable."""
-        if self.process is None or not self.read_metrics:
+        if self.process is None or self.read_metrics is None:
             return None
         worker = self.process.worker
         refused = {} if self.process.leader is None else self.process.leader.refused
@@ -112,24 +126,47 @@ class WorkerHealth:
             SETTLEMENTS.render_value(worker.settlements),
             SKIPPED.render_value(worker.skipped_settlements),
         ]
-        try:
-            async with asyncio.timeout(READ_TIMEOUT):
-                read = [await metrics() for metrics in self.read_metrics]
-                return "".join([*measured, *read])
-        except (TimeoutError, DraftsmanError) as error:
-            _log.debug("no metrics: %s", str(error) or "timeout")
-            return None
+        read = await read_in_time(self.read_metrics)
+        return None if read is None else "".join([*measured, read])
+
+
+class ExporterHealth:
+    """The health of an exporter, a process that only has the metrics of the database."""
+
+    def __init__(self, read_metrics: Callable[[], Awaitable[str]]) -> None:
+        self._read_metrics = read_metrics
+
+    async def readiness(self) -> dict[str, Any]:
+        """Return the body of `/readyz`."""
+        problems = {} if await self.metrics() is not None else {"database": "no reply"}
+        return {"ready": not problems, "problems": problems}
+
+    async def metrics(self) -> str | None:
+        """Return the body of `/metrics`; None while the database is unavailable."""
+        return await read_in_time(self._read_metrics)
+
+
+async def read_in_time(read: Callable[[], Awaitable[str]]) -> str | None:
+    """Return the metrics of the database; None while it is unavailable."""
+    try:
+        async with asyncio.timeout(READ_TIMEOUT):
+            return await read()
+    except (TimeoutError, DraftsmanError) as error:
+        _log.debug("no metrics: %s", str(error) or "timeout")
+        return None
 
 
 @asynccontextmanager
-async def serve_health(health: WorkerHealth, port: int) -> AsyncIterator[int]:
-    """Serve the endpoints on all addresses; yield the port, which is chosen for port 0.
+async def serve_health(
+    health: HealthSource, port: int, host: str | None = None
+) -> AsyncIterator[int]:
+    """Serve the endpoints on an address, or on all; yield the port, which is chosen for port 0.
 
-    Raises ConfigError if the port cannot be used.
+    Raises ConfigError if the address cannot be used.
     """
     endpoints = _Endpoints(health)
     server = await asyncio.start_server(
-        endpoints.respond, sock=_bind(port), limit=MAX_HEAD_BYTES, backlog=MAX_CONNECTIONS
+        endpoints.respond, sock=_bind(port, host), limit=MAX_HEAD_BYTES, backlog=MAX_CONNECTIONS
     )
     port = server.sockets[0].getsockname()[1]
     _log.info("health endpoints on port %s", port)
@@ -142,7 +179,7 @@ async def serve_health(health: WorkerHealth, port: int) -> AsyncIterator[int]:
 class _Endpoints:
     """Responses to requests, each on a connection of its own."""
 
-    def __init__(self, health: WorkerHealth) -> None:
+    def __init__(self, health: HealthSource) -> None:
         self._health = health
         self._open = 0
 
@@ -184,7 +221,7 @@ class _Endpoints:
             case "/healthz":
                 return HTTPStatus.OK, "alive\n"
             case "/readyz":
-                body = self._health.as_json()
+                body = await self._health.readiness()
                 status = HTTPStatus.OK if body["ready"] else HTTPStatus.SERVICE_UNAVAILABLE
                 return status, json.dumps(body) + "\n"
         return HTTPStatus.NOT_FOUND, "use /healthz, /readyz or /metrics\n"
@@ -200,12 +237,16 @@ def _http(status: HTTPStatus, text: str, *, with_body: bool = True) -> bytes:
     return head.encode() + (body if with_body else b"")
 
 
-def _bind(port: int) -> socket.socket:
-    """Return a listening socket on all addresses, of IPv6 too if the system has it."""
+def _bind(port: int, host: str | None) -> socket.socket:
+    """Return a listening socket on an address, or on all, of IPv6 too if the system has it."""
     try:
+        if host is not None:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            return socket.create_server((host, port), family=family)
         if socket.has_dualstack_ipv6():
             with contextlib.suppress(OSError):
                 return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
         return socket.create_server(("", port))
     except OSError as error:
-        raise ConfigError(f"health port {port}: {error.strerror}; use another port") from None
+        address = f"health port {port}" if host is None else f"{host}:{port}"
+        raise ConfigError(f"{address}: {error.strerror}; use another port") from None

@@ -70,13 +70,13 @@ async def test_a_worker_is_ready_from_its_registration_until_it_drains(
         assert (status, body["ready"], body["problems"]) == (200, True, {})
         assert (body["slots"], body["runs"]) == (3, 0)
         assert await get(port, "/metrics") == (503, "no metrics: see /readyz\n"), "no database yet"
-        health.read_metrics = (rt.figures.metrics, rt.queues.metrics, rt.outbox.metrics)
+        health.read_metrics = rt.metrics
         status, metrics = await get(port, "/metrics")
         assert (status, metrics.splitlines()[8]) == (200, "draftsman_worker_slots 3")
         assert "# TYPE draftsman_worker_settlements_total counter\n" in metrics
         assert "draftsman_worker_settlements_skipped_total 0\n" in metrics
         assert "draftsman_attention_questions 0\n" in metrics
-        health.read_metrics = (no_connection,)
+        health.read_metrics = no_connection
         monkeypatch.setattr(health_server, "READ_TIMEOUT", 0.01)
         assert await get(port, "/metrics") == (503, "no metrics: see /readyz\n"), "no connection"
         process.stop.set()

@@ -126,7 +126,7 @@ async def test_a_worker_whose_exchange_fails_or_takes_too_long_is_not_ready(
 
     async with running_worker(runtime_with(rt, poll=0.05), {"noop": noop}) as process:
         health.process = process
-        health.read_metrics = [_no_metrics]
+        health.read_metrics = _no_metrics
         await until(ready, "the worker to be ready")
         await conn.execute("ALTER VIEW draftsman.claimable RENAME TO gone")
         await until(stalled, "the failed exchange")
@@ -154,7 +154,7 @@ async def test_a_leader_counts_the_jobs_that_are_refused_to_its_sweeps(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     health = WorkerHealth()
-    health.read_metrics = [_no_metrics]
+    health.read_metrics = _no_metrics
 
     async def counted() -> bool:
         return 'draftsman_sweep_refused{sweep="promote"} 1\n' in (await health.metrics() or "")

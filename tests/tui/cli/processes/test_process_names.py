@@ -72,6 +72,7 @@ async def test_the_sessions_of_each_process_have_its_name(
         ["worker"],
         ["bots"],
         ["web", "--listen", "127.0.0.1:0"],
+        ["metrics", "--listen", "127.0.0.1:0"],
         ["events", "-f"],
     ):
         await start(*arguments)
@@ -80,8 +81,9 @@ async def test_the_sessions_of_each_process_have_its_name(
     async def named() -> bool:
         screen.read()
         names = {f"draftsman worker {worker_name(row.id)}" for row in await rt.read_model.workers()}
-        names |= {"draftsman bots", "draftsman web", "draftsman dashboard", "draftsman cli events"}
-        return len(names) == 5 and names <= await _names(conn)
+        names |= {f"draftsman {name}" for name in ("bots", "web", "dashboard", "metrics")}
+        names |= {"draftsman cli events"}
+        return len(names) == 6 and names <= await _names(conn)
 
     async with Draftsman(config=config("root")):
         await until(named, "sessions of all processes")
