@@ -90,7 +90,8 @@ def test_each_filter_says_how_its_values_are_known_or_why_not() -> None:
 
 def test_near_names_ignore_case() -> None:
     assert did_you_mean("Defalt", ["default", "nightly"]) == "; did you mean default?"
-    assert did_you_mean("pay", ["PAY", "Pya"]) == "; did you mean PAY or Pya?"
+    assert did_you_mean("pay", ["PAY", "Pya"]) == "; did you mean PAY?"
+    assert did_you_mean("jbos", ["browse", "boards", "jobs"]) == "; did you mean jobs?"
     assert did_you_mean("x", ["default"]) == ""
 
 

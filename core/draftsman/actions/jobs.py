@@ -42,6 +42,7 @@ from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.status_display import STATUSES
 from draftsman.people.policy import Verb
+from draftsman.queues.queue_models import check_priority
 from draftsman.text import first_line, humanize
 from draftsman.workflows.groups import group_ended
 
@@ -230,10 +231,10 @@ async def tell(
 
 def parse_retry(text: str) -> dict[str, bool]:
     """Parse `fresh again with-answer`, also with dashes before them; raises UsageError."""
-    words = [word.lstrip("-\u2013\u2014").casefold() for word in text.split()]
-    if unknown := [word for word in words if word not in RETRY_OPTIONS]:
+    words = [word.lstrip("-\u2013\u2014") for word in text.split()]
+    if unknown := [word for word in words if word.casefold() not in RETRY_OPTIONS]:
         raise UsageError(f"unknown argument {unknown[0]!r}; allowed: {', '.join(RETRY_OPTIONS)}")
-    return {word.replace("-", "_"): True for word in words}
+    return {word.casefold().replace("-", "_"): True for word in words}
 
 
 @action(
@@ -345,9 +346,11 @@ async def move(
 def parse_priority(text: str) -> dict[str, int]:
     """Parse a priority; raises UsageError."""
     try:
-        return {"priority": int(text)}
+        priority = int(text)
     except ValueError:
         raise UsageError(f"priority {text[:20]!r}: expected a whole number") from None
+    check_priority(priority)
+    return {"priority": priority}
 
 
 @action(

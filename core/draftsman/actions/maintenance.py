@@ -15,8 +15,10 @@ from draftsman.actions.action import (
     Surface,
     action,
 )
+from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
+from draftsman.jobs.fits import Fit
 from draftsman.people.policy import Verb
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ async def dead_letters(call: Call, seqs: Sequence[int], **_: object) -> Subject:
 @action(
     About.DELIVERY,
     right=Verb.REDELIVER,
+    fits=Fit({DeliveryStatus.DEAD_LETTER}, "is {}, no dead letter; nothing to resend"),
     question="Resend {}?",
     consequence="A copy that may have arrived is searched for first.",
     guarded=True,

@@ -37,8 +37,15 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
         f" for a worker with the type {one_line(item.type)}"
         for item in summary.unhandled
     ]
-    if summary.limited:
-        blocks.append(f"{summary.limited:,} wait for limits")
+    blocks += [
+        f"{count:,} {'waits' if count == 1 else 'wait'} for {what}"
+        for count, what in (
+            (summary.limited, "limits"),
+            (summary.keyed, "a concurrency key"),
+            (summary.dependent, "parents"),
+        )
+        if count
+    ]
     return "; ".join(blocks)
 
 

@@ -46,6 +46,8 @@ def _kind(row: Throughput) -> str:
     return "" if row.by is ThroughputGroup.ALL else str(row.by)
 
 
+FAILED_TOO: Final = "FAILED also counts those retried or dismissed since"
+"""What a list of throughput says about a column."""
 THROUGHPUT: Final[Entity[Throughput]] = Entity(
     empty="no job finished in this time",
     data=lambda row: as_data(row) | {"per_hour": row.per_hour},

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from draftsman.errors import UsageError
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import OPTIONAL
 from draftsman.formats.times import format_time
@@ -14,6 +15,14 @@ from draftsman.ids import account_name, job_name, pause_name
 from draftsman.jobs.job import Status
 from draftsman.metrics import DatabaseGauge
 from draftsman.text import STORED_SENTENCE
+
+MAX_PRIORITY: Final = 1000
+
+
+def check_priority(priority: int) -> None:
+    """Raise UsageError unless a priority is in its range."""
+    if not -MAX_PRIORITY <= priority <= MAX_PRIORITY:
+        raise UsageError(f"priority {priority}: allowed are -{MAX_PRIORITY} to {MAX_PRIORITY}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +109,8 @@ class QueuedJob:
 class QueueSummary:
     """A queue in a list.
 
-    `queued` jobs can be claimed, `held` jobs cannot; `limited` of them wait for places of limits.
-    `oldest_wait` is in seconds.
+    `queued` jobs can be claimed, `held` jobs cannot. Of these, `limited` wait for places of limits,
+    `keyed` for their concurrency keys, and `dependent` for parents. `oldest_wait` is in seconds.
     """
 
     name: str
@@ -113,6 +122,8 @@ class QueueSummary:
     """Whether more jobs are waiting than were counted."""
     pauses: tuple[QueuePause, ...] = ()
     limited: int = 0
+    keyed: int = 0
+    dependent: int = 0
     reservation: QueueReservation | None = None
     unhandled: tuple[UnhandledType, ...] = ()
     """The types whose jobs wait for a worker that handles them."""

@@ -225,14 +225,17 @@ WITH running AS MATERIALIZED (
 -- visible job: number
      GROUP BY queue
 ), held AS MATERIALIZED (
-    SELECT queue, count(*) AS count, count(held_by) AS limited, min(queued_at) AS since
-      FROM ((SELECT queue, queued_at, NULL AS held_by FROM draftsman.job_states
+    SELECT queue, count(*) AS count, count(held_by) AS limited,
+           count(*) FILTER (WHERE hold = 'key') AS keyed,
+           count(*) FILTER (WHERE hold = 'parents') AS dependent,
+           min(queued_at) AS since
+      FROM ((SELECT queue, queued_at, hold, NULL AS held_by FROM draftsman.job_states
               WHERE hold IS NOT NULL AND held_by IS NULL AND status IN ('queued', 'resumed') AND
 -- visible job: number
               ORDER BY hold, concurrency_key, priority DESC, position, number
               LIMIT 10 * %(most)s)
              UNION ALL
-            (SELECT queue, queued_at, nullif(held_by, 'pause') FROM draftsman.job_states
+            (SELECT queue, queued_at, hold, nullif(held_by, 'pause') FROM draftsman.job_states
               WHERE held_by IS NOT NULL AND
 -- visible job: number
               ORDER BY held_by, priority DESC, position, number
@@ -253,7 +256,8 @@ WITH running AS MATERIALIZED (
 )
 SELECT n.queue AS name,
        q.free - w.waiting AS queued, coalesce(h.count, 0) + q.paused + w.waiting AS held,
-       coalesce(h.limited, 0) AS limited, coalesce(r.count, 0) AS running,
+       coalesce(h.limited, 0) AS limited, coalesce(h.keyed, 0) AS keyed,
+       coalesce(h.dependent, 0) AS dependent, coalesce(r.count, 0) AS running,
        extract(epoch FROM draftsman.now() - least(q.since, h.since))::float8 AS oldest_wait,
        q.free + q.paused >= %(most)s
            OR coalesce(h.count, 0) > 0 AND (SELECT sum(count) FROM held) >= 10 * %(most)s AS capped

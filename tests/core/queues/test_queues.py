@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman.entities.queues import blocks_text
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests.service.submissions import invocation
@@ -241,3 +242,12 @@ async def test_the_claim_passes_no_held_job(
         )
     )
     assert "Rows Removed by Filter" not in plan
+
+
+async def test_a_queue_names_what_its_held_jobs_wait_for(make: Factory, rt: Runtime) -> None:
+    first, *_ = [await make.queued(queue="pay", concurrency_key="deploy") for _ in range(3)]
+    await make.queued(queue="pay", parents=[f"D-{first}"])
+    (queue,) = await rt.queues.all()
+    assert (queue.queued, queue.held) == (1, 3)
+    assert (queue.limited, queue.keyed, queue.dependent) == (0, 2, 1)
+    assert blocks_text(queue) == "2 wait for a concurrency key; 1 waits for parents"

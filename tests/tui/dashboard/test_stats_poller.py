@@ -53,7 +53,7 @@ async def test_activity_before_the_start_is_counted(
     assert _last(posted).jobs["completed"] == 1
     await counting.load_activity()
     assert (pulse := _last(posted).activity) is not None
-    assert dashboard_stats.last_minute(pulse, counting._clock.now) == 2
+    assert dashboard_stats.finished(pulse, counting._clock.now) == 2
     assert dashboard_stats.answer_time(pulse, counting._clock.now) is not None
 
 
@@ -72,7 +72,7 @@ async def test_new_activity_is_added_once(make: Factory, rt: Runtime, owner: Act
             await counting.count()
             activity = _last(posted).activity
             return activity is not None and (
-                dashboard_stats.last_minute(activity, counting._clock.now) == expected
+                dashboard_stats.finished(activity, counting._clock.now) == expected
             )
 
         await until(is_added, f"{ended} finished jobs")
@@ -110,7 +110,7 @@ def test_bars_split_half_an_hour_newest_last() -> None:
     assert dashboard_stats.throughput(pulse, NOW, 30)[-2:] == [5, 2]
     assert dashboard_stats.throughput(pulse, NOW, 10) == [0] * 9 + [7]
     assert dashboard_stats.answer_times(pulse, NOW, 6) == [None] * 5 + [20.0]
-    assert dashboard_stats.last_minute(pulse, NOW) == 2
+    assert dashboard_stats.finished(pulse, NOW) == 7
 
 
 def test_unknown_intervals_have_no_bar() -> None:
@@ -126,10 +126,12 @@ def _second(crew: WorkerStats, width: int = 78, skew: float = 0, stale: float = 
 
 def test_overview_fits_the_width() -> None:
     crew = WorkerStats({"alive": 2}, 13, 20, "6d0f9a1c", 2)
-    for width, bars in ((78, 5), (98, 6), (118, 15), (158, 30)):
+    for width, bars in ((78, 5), (98, 6), (118, 10), (158, 30)):
         assert len(_second(crew, width)) <= width
         assert _second(crew, width).count("▁") + 1 == bars
-    assert _second(crew).startswith("2 alive, 13/20 busy  leader 6d0f9a1c, 2s  finished 12/min ▁")
+    assert _second(crew).startswith(
+        "2 alive, 13/20 busy  leader 6d0f9a1c, 2 s  finished 12 in 30 min ▁"
+    )
 
 
 def test_a_narrow_overview_keeps_the_counts_of_jobs_that_need_attention() -> None:

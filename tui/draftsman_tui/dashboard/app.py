@@ -12,6 +12,7 @@ from textual.command import Provider
 from textual.filter import LineFilter, NoColor
 from textual.message import Message
 from textual.notifications import Notify
+from textual.screen import Screen
 from textual.theme import Theme
 from textual.worker import Worker, WorkerError
 
@@ -131,7 +132,7 @@ class Dashboard(App[str]):
             key = event.key if isinstance(event, events.Key) else "mouse"
             self.session.key_guard.press(key)
         if isinstance(event, events.Key) and not event.is_forwarded:
-            screen = self.screen
+            screen = await self._screen_of_command(event.key)
             command = screen.opening_command(event.key) if isinstance(screen, BaseScreen) else None
             if self.session.is_reviewing and isinstance(screen, BaseScreen):
                 self.session.is_reviewing = event.key != "escape"
@@ -141,6 +142,17 @@ class Dashboard(App[str]):
                 await screen.run_now(command)
                 return
         await super().on_event(event)
+
+    async def _screen_of_command(self, key: str) -> Screen[object]:
+        """Return the current screen, which the key of a command line changes from the help."""
+        screen = self.screen
+        if isinstance(screen, HelpDialog) and not screen.is_searching:
+            below = screen.below
+            command = below.opening_command(key) if isinstance(below, BaseScreen) else None
+            if command is not None and command.name == "command":
+                await screen.dismiss(None)
+                return below
+        return screen
 
     def request_quit(self) -> None:
         """Run the quit command before the next key."""

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from textual.binding import Binding
 
-from draftsman.actions.action import Action
+from draftsman.actions.action import About, Action
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
@@ -88,6 +88,13 @@ class DashboardCommand:
     """Whether, or in which views, the key bar shows its key."""
     actions: tuple[Action[Any, ..., Any], ...] = ()
     """The actions that it takes, of which the first has its permission and arguments."""
+    takes_names: bool = False
+    """Whether names of jobs or questions before its arguments replace the selected rows."""
+
+    @property
+    def is_about_questions(self) -> bool:
+        """Whether the names may be those of questions."""
+        return any(action.about is About.QUESTION for action in self.actions)
 
     def is_shown(self, view_name: str) -> bool:
         """Return whether the key bar shows it in a view."""
@@ -128,11 +135,13 @@ def dashboard_command(
     writes: bool = False,
     takes: str | None = None,
     footer: bool | AbstractSet[str] = False,
+    takes_names: bool = False,
 ) -> Callable[[Function], Function]:
     """Declare a function as a command, whose help is the first line of the docstring.
 
     The parameters are the fields of `DashboardCommand`; the help, the permission and the arguments
-    are by default those of the first action that it `does`.
+    are by default those of the first action that it `does`. One about a job or a question takes
+    names if the screen of a job has it.
     """
     actions = does if isinstance(does, tuple) else (does,)
     first = actions[0] if actions else None
@@ -150,12 +159,17 @@ def dashboard_command(
             writes=writes,
             takes=(first.takes.usage if first is not None else "") if takes is None else takes,
             actions=actions,
+            takes_names=takes_names or _is_about_rows(first, on),
             footer=footer if isinstance(footer, bool) else frozenset(footer),
         )
         DECLARED.append(command)
         return function
 
     return declare
+
+
+def _is_about_rows(first: Action[Any, ..., Any] | None, on: AbstractSet[str] | None) -> bool:
+    return first is not None and first.about in (About.JOB, About.QUESTION) and (on or set()) >= JOB
 
 
 class CommandSet:

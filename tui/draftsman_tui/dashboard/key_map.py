@@ -6,12 +6,12 @@ import string
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
 from draftsman.errors import ConfigError
+from draftsman.formats.near_names import did_you_mean
 
 MODIFIERS: Final = frozenset({"ctrl", "shift", "alt"})
 RESERVED: Final = frozenset({"ctrl+c", "tab", "shift+tab"})
@@ -113,5 +113,4 @@ _KEY_NAMES: Final = frozenset(key.value for key in Keys if key.value.isalnum()) 
 
 
 def _suggestion(name: str, names: Iterable[str]) -> str:
-    near = get_close_matches(name, names, 3)
-    return f"; did you mean {' or '.join(near)}?" if near else "; help (?) and : list the names"
+    return did_you_mean(name, names) or "; help (?) and : list the names"

@@ -56,13 +56,14 @@ CHECK_STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 def check_lines(
     status: str, text: str, hint: str | None, name: str = "", width: int = 14
-) -> list[Text]:
+) -> list[RenderableType]:
     """Render the result of a check, and below it how to fix the problem.
 
     `width` is that of the names, in cells.
     """
     label = f"{name:<{width}}  " if name else ""
-    first = line(styled(f"{status:<4}", CHECK_STYLES[status]), f"  {label}{one_line(text)}")
+    text_line = line(styled(f"{status:<4}", CHECK_STYLES[status]), f"  {label}{one_line(text)}")
+    first = hanging_indent(text_line, len(f"{status:<4}  {label}"))
     return [first, styled(f"      → {one_line(hint)}", "cyan")] if hint else [first]
 
 

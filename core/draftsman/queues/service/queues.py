@@ -27,6 +27,7 @@ from draftsman.queues.queue_models import (
     QueuePause,
     QueueSummary,
     UnhandledType,
+    check_priority,
     metrics_text,
 )
 from draftsman.sizes import JOB_TYPE, QUEUE, check_length
@@ -41,7 +42,6 @@ BATCH: Final = 5_000
 """Jobs that a transaction holds or releases."""
 REASON_LIMIT: Final = 2000
 """Maximum length of a stored reason, in characters."""
-MAX_PRIORITY: Final = 1000
 """The highest priority, as of a request; the lowest is its negative."""
 DRAIN_INTERVAL: Final = 0.5
 """Seconds between two looks at the running jobs of a drained queue."""
@@ -229,8 +229,7 @@ class Queues:
         Raises NotFound, NotPermitted, UsageError, and Refused in any other status.
         """
         actor = self._check(actor, Verb.ORDER)
-        if not -MAX_PRIORITY <= priority <= MAX_PRIORITY:
-            raise UsageError(f"priority {priority}: allowed are -{MAX_PRIORITY} to {MAX_PRIORITY}")
+        check_priority(priority)
 
         async def work(conn: Connection) -> tuple[str, Status]:
             if await job_store.missing(conn, [job]) is not None:

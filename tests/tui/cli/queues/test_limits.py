@@ -39,7 +39,7 @@ async def test_limits_are_listed_with_their_use_and_changes(
     assert "a place: queue pay" in (await cli("jobs")).out
     listed = {job["number"]: job for job in (await cli("jobs", "--json")).json}
     assert (listed[held]["hold"], listed[held]["held_by"]) == ("limit", "queue:pay")
-    assert "1 wait for limits" in (await cli("queues")).out
+    assert "1 waits for limits" in (await cli("queues")).out
     assert (await cli("queues", "--json")).json[0]["limited"] == 1
     history = (await cli("limits", "history")).out
     assert "queue pay: running 1, rate 5/1h; each repo: running 3" in history

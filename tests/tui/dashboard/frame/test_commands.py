@@ -15,6 +15,7 @@ from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.outbox import claim
 from draftsman_testing.people import People
 from draftsman_tui.dashboard.command_table import COMMANDS
+from draftsman_tui.dashboard.frame.named_rows import split_names
 from tests.tui.dashboard.pilot import open_dashboard
 
 WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
@@ -360,3 +361,98 @@ async def test_the_help_is_searched(rt: Runtime, owner: Actor) -> None:
         await seen.see(":snooze", ":extend")
         await seen.press("escape")
         await seen.dialog("MainScreen")
+
+
+async def test_commands_take_names_of_jobs_and_questions_instead_of_the_selected_rows(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    failed = await make.failed()
+    queued = [await make.queued() for _ in range(3)]
+    asked = (await make.asked()).number
+    async with open_dashboard(rt, owner, view="workers") as seen:
+        await seen.command(f"retry d-{failed}")
+        await seen.see(f"Retry D-{failed}?")
+        await seen.press("y")
+        await seen.wait_for_toast(f"D-{failed} retried as D-6")
+        await seen.command("priority 7 D-2..D-3")
+        await seen.see("Priority 2 jobs?")
+        await seen.press("y")
+        await seen.wait_for_toast("D-2, D-3 set to priority 7")
+        await seen.command("cancel D-2..D-4 see D-142")
+        await seen.see("Cancel 3 jobs?", "Reason: see D-142")
+        await seen.press("y")
+        await seen.wait_for_toast("D-2, D-3, D-4 canceled")
+        await seen.command(f"why D-{asked}")
+        await seen.see(f"D-{asked} waiting for input")
+        await seen.press("escape")
+        await seen.command(f"answer D-{asked}/1 blue")
+        await seen.wait_for_toast("answered: blue")
+        await seen.command("retry D-9999")
+        await seen.wait_for_toast("there is no job D-9999")
+        await seen.command("retry NOW")
+        await seen.wait_for_toast("retry is available in")
+        await seen.command("why D-1 D-2")
+        await seen.wait_for_toast("takes one job at a time, not 2")
+        await seen.command("jobs")
+        await seen.command("retry Freshly")
+        await seen.wait_for_toast("unknown argument 'Freshly'; allowed: fresh")
+    assert [(await rt.read_model.job(job)).status for job in queued] == [Status.CANCELED] * 3
+
+
+async def test_messages_go_with_the_next_key_that_changes_what_is_shown(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.completed()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-1")
+        await seen.command("cancel")
+        await seen.wait_for_toast("D-1 is already completed")
+        await seen.press("down")
+        assert seen.toasts
+        await seen.command("limits")
+        await seen.until(lambda: not seen.toasts)
+        await seen.command("filter nothing")
+        await seen.command("job D-9999")
+        await seen.wait_for_toast("there is no job D-9999")
+        await seen.press("slash")
+        await seen.type("x")
+        await seen.press("enter")
+        await seen.until(lambda: not seen.toasts)
+        await seen.command("jobs")
+        await seen.command("retry D-1 again")
+        await seen.see("Retry D-1?")
+        await seen.press("y")
+        await seen.wait_for_toast("D-1 retried as D-2")
+        await seen.command("new")
+        await seen.dialog("NewJobDialog")
+        await seen.press("escape")
+        await seen.command("priority 99999 D-2")
+        await seen.wait_for_toast("priority 99999: allowed are -1000 to 1000")
+
+
+async def test_a_command_replaces_the_help(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner) as seen:
+        await seen.press("question_mark")
+        await seen.dialog("HelpDialog")
+        await seen.press("colon", *"workers", "enter")
+        await seen.dialog("MainScreen")
+        await seen.until(lambda: seen.app.main.view_name == "workers")
+
+
+@pytest.mark.parametrize(
+    ("line", "names", "rest"),
+    [
+        ("cancel D-1..D-3 D-7 too late", ["D-1..D-3", "D-7"], "too late"),
+        ("cancel as in D-7", [], "as in D-7"),
+        ("priority 5 D-1 d-2", ["D-1", "d-2"], "5"),
+        ("move before D-2", [], "before D-2"),
+        ("move D-1 before D-2", ["D-1"], "before D-2"),
+        ("answer D-1/2 a  b", ["D-1/2"], "a  b"),
+        ("open D-1", [], "D-1"),
+    ],
+)
+def test_names_come_first_or_where_they_are_no_argument(
+    line: str, names: list[str], rest: str
+) -> None:
+    command, text = COMMANDS.parse(line)
+    assert split_names(command, text) == (names or (), rest)

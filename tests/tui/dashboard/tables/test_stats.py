@@ -38,6 +38,7 @@ async def test_stats_show_the_jobs_that_ended_by_period_and_kind(
     async with open_dashboard(rt, owner, size=(160, 40)) as seen:
         await seen.command("stats")
         tables = ("last hour · 5", "last day · 5", "last week · 5", "TREND", "█")
+        await seen.see("FAILED also counts those retried or dismissed since")
         await seen.see(*tables, "all jobs", "a bar is 2.5 min", "ended: up to 2", "1 h ago")
         assert seen.keys[0] == "hour:all:"
         await seen.command("stats status:day kind:repo")

@@ -11,7 +11,7 @@ import click
 
 from draftsman.actions import maintenance as actions
 from draftsman.entities.figures import FIGURES, FigureRow, summary_text
-from draftsman.entities.throughput import THROUGHPUT
+from draftsman.entities.throughput import FAILED_TOO, THROUGHPUT
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import count_text, counted
@@ -175,7 +175,7 @@ def _print_throughput(app: App, throughput: Sequence[Throughput], period: Period
         return
     rows = [row for row in throughput if row.by is ThroughputGroup.ALL]
     rows += [row for row in throughput if row not in rows and row.period is period]
-    app.out.print("", "Jobs that ended; FAILED also counts those retried or dismissed since:")
+    app.out.print("", f"Jobs that ended; {FAILED_TOO}:")
     print_table(app, THROUGHPUT, rows, datetime.now(UTC))
 
 

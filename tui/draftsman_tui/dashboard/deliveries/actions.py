@@ -31,6 +31,7 @@ async def redeliver(screen: BaseScreen, text: str) -> None:
     does=actions.redeliver,
     keys="R",
     on=JOBS - JOB - {"deliveries"},
+    takes_names=True,
 )
 async def redeliver_job(screen: BaseScreen, text: str) -> None:
     """Resend all dead-letter deliveries of the job."""

@@ -35,6 +35,7 @@ from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.dialogs.base import Dialog
 from draftsman_tui.dashboard.frame import messages
 from draftsman_tui.dashboard.frame.hints import hint_text, see_text
+from draftsman_tui.dashboard.frame.named_rows import NamedRows, named_rows, split_names
 from draftsman_tui.dashboard.frame.refresher import Loader
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.key_map import display_key
@@ -56,10 +57,10 @@ STALE: Final = 15.0
 
 
 def _fits(action: Action[Any, ..., Any], state: Any) -> bool:
-    """Return whether an action on a job, or on its open question, fits the state of the job."""
+    """Return whether an action fits a row; one on a question, the job of which it is open."""
     if action.about is About.QUESTION:
         return state.status in WAITING
-    return action.about is not About.JOB or not action.problem(state)
+    return not action.problem(state)
 
 
 class BaseScreen(Screen[None]):
@@ -305,9 +306,12 @@ class BaseScreen(Screen[None]):
             for name in self._names_of(key):
                 keys.setdefault(name, key)
         key_hints = [
-            (display_key(keys[command.name]), command.name, self.is_possible(command))
+            (display_key(keys[command.name]), command.name, self.refusal(command) is None)
             for command in self.commands
-            if command.name in keys and command.is_shown(self.view_name) and self.is_here(command)
+            if command.name in keys
+            and command.is_shown(self.view_name)
+            and self.is_here(command)
+            and self.is_fitting(command)
         ]
         self.query_one(KeyBar).show(key_hints)
 
@@ -355,12 +359,17 @@ class BaseScreen(Screen[None]):
         self, command: DashboardCommand, text: str = "", *, typed: bool = False
     ) -> None:
         """Run a permitted command and show its errors; with `typed`, raise UsageError."""
-        with self.reporting_errors(typed=typed):
-            if command.on is not None and not self.is_here(command):
+        with self.leaving_messages(), self.reporting_errors(typed=typed):
+            names, text = split_names(command, text)
+            if command.on is not None and not names and not self.is_here(command):
                 raise Refused(f"{command.name} is available in: {', '.join(sorted(command.on))}")
-            if reason := self.refusal(command):
+            if reason := self.refusal(command, named=bool(names)):
                 raise Refused(reason)
-            await command.run(self, text)
+            if names:
+                rows = await named_rows(self.rt, command, names)
+                await command.run(NamedRows(self, rows), text)
+            else:
+                await command.run(self, text)
         if command.needs is not None:
             self.reload()
 
@@ -368,24 +377,49 @@ class BaseScreen(Screen[None]):
         """Load now."""
         self.refresher.refresh()
 
-    def refusal(self, command: DashboardCommand) -> str | None:
-        """Return why the user may not run a command, or None."""
+    def refusal(self, command: DashboardCommand, *, named: bool = False) -> str | None:
+        """Return why the user may not run a command, or None.
+
+        The service checks the permission for the jobs that are `named`.
+        """
         if not self.connection.is_connected:  # the command itself reports it
             return None
-        invokers = self.invokers if self.is_mounted else ()
+        invokers = self.invokers if self.is_mounted and not named else ()
         return command.refusal(self.rt.policy, self.actor, invokers, read_only=self.read_only)
 
-    def is_possible(self, command: DashboardCommand) -> bool:
-        """Return whether the user may run a command, and it fits one of the selected jobs."""
-        if self.refusal(command) is not None:
-            return False
-        states = self.job_states if command.actions else ()
-        return not states or any(_fits(command.actions[0], state) for state in states)
+    def is_fitting(self, command: DashboardCommand) -> bool:
+        """Return whether a command fits one of the selected rows, as far as they are known."""
+        for action in command.actions[:1]:
+            states = self.states(action)
+            return states is None or any(_fits(action, state) for state in states)
+        return True
+
+    def states(self, action: Action[Any, ..., Any]) -> Sequence[Any] | None:
+        """Return the selected rows, as the fit of an action takes them; None: not known."""
+        return None
 
     @property
-    def job_states(self) -> Sequence[Any]:
-        """The states of the selected jobs, as the fit of an action takes them, if known."""
-        return ()
+    def position(self) -> object:
+        """What is shown: a key that changes it removes earlier messages."""
+        return self.view_name
+
+    @property
+    def _shown(self) -> tuple[object, object]:
+        """The screen below the dialogs, and its position."""
+        screens = [screen for screen in self.app.screen_stack if isinstance(screen, BaseScreen)]
+        return next(((screen, screen.position) for screen in screens[::-1]), (None, None))
+
+    @contextmanager
+    def leaving_messages(self) -> Iterator[None]:
+        """Remove the messages from before the block if it changes what is shown."""
+        app = self.app
+        earlier = list(app._notifications)
+        shown = self._shown
+        yield
+        if self._shown != shown:
+            for notification in earlier:
+                app._unnotify(notification, refresh=False)
+            app._refresh_notifications()
 
     @on(messages.StatsUpdated)
     def _stats_updated(self) -> None:
@@ -418,7 +452,8 @@ class BaseScreen(Screen[None]):
         """Process submitted input; on invalid input, the line stays open with the error."""
         try:
             if entered.kind == "/":
-                self.apply_search(entered.text)
+                with self.leaving_messages():
+                    self.apply_search(entered.text)
             elif entered.text:
                 parsed = self.commands.parse(entered.text, self.session.views())
                 await self.run_now(*parsed, typed=True)

@@ -76,10 +76,9 @@ def merge_activity(activity: RecentActivity, newer: RecentActivity) -> RecentAct
     return RecentActivity(spans, newer.end, max(activity.since, newer.since))
 
 
-def last_minute(activity: RecentActivity, now: datetime) -> int:
-    """Return the jobs finished in the last minute."""
-    end = _end(now)
-    return sum(_finished_in(activity, at) for at in range(end - _BUCKETS_PER_MINUTE, end))
+def finished(activity: RecentActivity, now: datetime) -> int:
+    """Return the jobs finished in the window, as far as it is known."""
+    return sum(_finished_in(activity, at) for at in _bar_buckets(now, 1)[0])
 
 
 def throughput(activity: RecentActivity, now: datetime, bars: int) -> list[int | None]:

@@ -26,6 +26,10 @@ FILTERS: Final = (
     ("age>1h  age<30m", "older than, newer than"),
     ("/time ?out/", "regular expression (RE2)"),
 )
+NAMED_ROWS: Final = (
+    (":cancel D-1..D-3", "also D-1 D-7; then other arguments, such as a reason"),
+    (":answer D-14/2 yes", "a question, or the only one of its job: :answer D-14 yes"),
+)
 TAIL_BYTES: Final = 65536
 """Bytes of the end of the log to show."""
 CHOICES: Final = {
@@ -49,7 +53,7 @@ class HelpDialog(Dialog[None]):
     def __init__(
         self, groups: Mapping[str, Sequence[tuple[str, str, str]]], below: Screen[Any]
     ) -> None:
-        super().__init__("Commands", "/: search   ctrl+p: find a command   esc: back")
+        super().__init__("Commands", "/: search   : command   ctrl+p: find a command   esc: back")
         self._groups = groups
         self.below = below
 
@@ -65,6 +69,11 @@ class HelpDialog(Dialog[None]):
         """Open the line of the search."""
         self.query_one(Input).display = True
         self.query_one(Input).focus()
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether keys are the words of a search."""
+        return self.query_one(Input).has_focus
 
     def action_leave(self) -> None:
         """Close the search, or the help without one."""
@@ -105,12 +114,16 @@ class HelpDialog(Dialog[None]):
                 description = Text(help) if fits else Text.assemble(help, (f"  {takes}", "italic"))
                 label = Text.assemble(name, (f" {takes}", "italic")) if fits else Text(name)
                 table.add_row(keys, label, description)
-        filters = [item for item in FILTERS if has_words(*item)]
-        if filters:
-            table.add_row()
-            table.add_row(Text.assemble(("Filters", "bold underline")), Text("entered after /"))
-        for example, explanation in filters:
-            table.add_row("", Text(example), Text(explanation))
+        for title, note, examples in (
+            ("Names", "in place of rows", NAMED_ROWS),
+            ("Filters", "entered after /", FILTERS),
+        ):
+            shown = [item for item in examples if has_words(*item)]
+            if shown:
+                table.add_row()
+                table.add_row(Text.assemble((title, "bold underline")), Text(note))
+            for example, explanation in shown:
+                table.add_row("", Text(example), Text(explanation))
         if not table.row_count:
             table.add_row(f"No command has {' '.join(words)!r}. Esc shows all")
         return table

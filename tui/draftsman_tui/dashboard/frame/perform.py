@@ -175,7 +175,7 @@ def job_command(
     *,
     on: AbstractSet[str],
     keys: str = "",
-    footer: bool = False,
+    footer: bool | AbstractSet[str] = False,
 ) -> None:
     """Declare the command of an action on the selected jobs that it fits."""
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 LIVE: Final = JOBS - {"dead"}
 job_command("cancel", jobs.cancel, keys="c", on=LIVE, footer=True)
-job_command("dismiss", jobs.dismiss, keys="X", on=JOBS)
+job_command("dismiss", jobs.dismiss, keys="X", on=JOBS, footer={"jobs", "dead", "job"})
 job_command("undismiss", jobs.undismiss, on=JOBS)
 job_command("pause-job", jobs.pause, keys="z", on=LIVE)
 job_command("resume-job", jobs.resume, keys="Z", on=LIVE)
@@ -68,7 +68,7 @@ async def cancel_force(screen: BaseScreen, text: str) -> None:
         )
 
 
-@dashboard_command("why", CommandGroup.JOBS, keys="w", on=JOBS, footer=True)
+@dashboard_command("why", CommandGroup.JOBS, keys="w", on=JOBS, footer=True, takes_names=True)
 async def why(screen: BaseScreen, text: str) -> None:
     """Show why a job waits."""
     number = screen.job()
@@ -80,7 +80,7 @@ async def why(screen: BaseScreen, text: str) -> None:
     )
 
 
-@dashboard_command("diff", CommandGroup.JOBS, keys="d", on=JOBS)
+@dashboard_command("diff", CommandGroup.JOBS, keys="d", on=JOBS, takes_names=True)
 async def diff(screen: BaseScreen, text: str) -> None:
     """Show the diff of a job."""
     await screen.show_diff(screen.job())

@@ -73,7 +73,9 @@ async def _run_type(screen: BaseScreen, type: PublishedType) -> None:
         screen.show_job_row(result.value.number)
 
 
-@dashboard_command("copy-job", CommandGroup.JOBS, does=submit, keys="N", on=JOBS)
+@dashboard_command(
+    "copy-job", CommandGroup.JOBS, does=submit, keys="N", on=JOBS, takes="", takes_names=True
+)
 async def copy_job(screen: BaseScreen, text: str) -> None:
     """Submit a copy of the job."""
     job = await screen.rt.read_model.job(screen.jobs()[0])

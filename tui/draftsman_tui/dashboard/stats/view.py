@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from draftsman.entities.cells import Cell
-from draftsman.entities.throughput import THROUGHPUT
+from draftsman.entities.throughput import FAILED_TOO, THROUGHPUT
 from draftsman.jobs.details.throughput import Period, Throughput, ThroughputGroup
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.stats.charts import charts
@@ -19,9 +19,10 @@ class StatsResource(Resource[Throughput]):
 
     name = "stats"
     help = (
-        "Jobs that ended in the last hour, day and week, with their waiting and run times; FAILED"
-        " also counts those retried or dismissed since. Filters: kind:queue status:day."
+        "Jobs that ended in the last hour, day and week, with their waiting and run times;"
+        " filters: kind:queue status:day."
     )
+    note = FAILED_TOO
     statuses = tuple(map(str, Period))
     kinds = tuple(map(str, ThroughputGroup))
     fields = ("status",)

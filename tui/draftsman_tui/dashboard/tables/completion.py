@@ -24,14 +24,13 @@ def commands(
     argument = takes.get(name, "")
     if argument.startswith("FILTER"):
         return [f"{name} {candidate}" for candidate in filters(arguments, completions)]
-    candidates = (
-        completions[argument]
-        if argument in completions
-        else argument.split("|")
-        if "|" in argument
-        else ()
-    )
     before, _, last = arguments.rpartition(" ")
+    if argument in completions:
+        candidates = completions[argument]
+    elif last.casefold().startswith("d-"):
+        candidates = completions.get("JOB", ())
+    else:
+        candidates = argument.split("|") if "|" in argument else ()
     head = f"{name} {before} " if before else f"{name} "
     return _first(head + candidate for candidate in _starting_with(last, candidates))
 

@@ -116,6 +116,8 @@ class Resource(Generic[T]):
     """What to do about an empty table, if it differs from the hint of the entity."""
     columns: tuple[Column[T], ...]
     """Those of the entity that the dashboard shows."""
+    note: ClassVar[str] = ""
+    """What the title says about the rows."""
     needs_worker: ClassVar[bool] = False
     """Whether the table is empty because no worker is alive."""
     statuses: ClassVar[Sequence[str]] = ()

@@ -10,6 +10,7 @@ from textual import events, on
 from textual.containers import Container
 from textual.widget import Widget
 
+from draftsman.actions.action import About, Action
 from draftsman.entities.entity import in_order
 from draftsman.entities.filter_values import ME
 from draftsman.errors import Refused
@@ -206,6 +207,8 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
         title.append(f"page {len(state.starts) + 1}")
     if rows is not None and rows.scanned:
         title.append(rows.scanned)
+    if note := VIEWS[table].note:
+        title.append(note)
     return title
 
 
@@ -307,9 +310,14 @@ class MainScreen(BaseScreen):
         return () if row is None else self.resource.invokers(row)
 
     @property
-    def job_states(self) -> Sequence[JobSummary]:
+    def position(self) -> object:
+        return self._view, self.state.filter, self.state.name
+
+    def states(self, action: Action[Any, ..., Any]) -> Sequence[Any] | None:
         rows = self.table.selected if self.is_mounted else ()
-        return [row for row in rows if isinstance(row, JobSummary)]
+        if action.about in (About.JOB, About.QUESTION):
+            return rows if all(isinstance(row, JobSummary) for row in rows) else None
+        return rows if action.fits is not None else None
 
     def body(self) -> Iterable[Widget]:
         yield Tabs(wide=COUNTED, counted=COUNTED)
@@ -537,7 +545,8 @@ class MainScreen(BaseScreen):
 
     @on(Tabs.Chosen)
     def _chosen(self, chosen: Tabs.Chosen) -> None:
-        self.show_table(chosen.name)
+        with self.leaving_messages():
+            self.show_table(chosen.name)
 
     def _show_tabs(self) -> None:
         bar = self.query_one(Tabs)

@@ -117,7 +117,7 @@ def lines(
     `supervised` is as for `Overview`.
     """
     narrow = width < WIDE
-    workers = _workers(stats.workers, narrow=narrow, supervised=supervised)
+    workers = _workers(stats.workers, supervised=supervised)
     leading = [*_problems(stats, stale), *workers]
     separator = Text("  " if narrow else " · ")
     for bars in WIDTHS:
@@ -191,7 +191,7 @@ def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:
     return (Text(f" {problem} ", "bold reverse") for problem in problems)
 
 
-def _workers(workers: WorkerStats, *, narrow: bool, supervised: bool) -> Iterator[Text]:
+def _workers(workers: WorkerStats, *, supervised: bool) -> Iterator[Text]:
     """Yield the workers and the leader."""
     if not workers.health:
         hint = "its worker is starting" if supervised else "to start one: draftsman up"
@@ -201,7 +201,7 @@ def _workers(workers: WorkerStats, *, narrow: bool, supervised: bool) -> Iterato
     words = [f"{workers.health.get('alive', 0)} alive"] + [f"{draining} draining"] * bool(draining)
     yield Text(f"{', '.join(words)}, {workers.busy}/{workers.slots} busy")
     if workers.leader is not None:
-        silent = f"{workers.leader_silent:.0f}s" if narrow else times.span(workers.leader_silent)
+        silent = times.span(workers.leader_silent)
         yield Text(
             f"leader {workers.leader}, {silent}", "bold reverse" if workers.leader_late else ""
         )
@@ -211,8 +211,9 @@ def _activity(activity: RecentActivity | None, now: datetime, bars: int) -> Iter
     """Yield throughput and answer time of the last half hour."""
     if activity is None:
         return
-    finished = sparkline(dashboard_stats.throughput(activity, now, bars))
-    yield Text(f"finished {dashboard_stats.last_minute(activity, now)}/min {finished}")
+    finished = dashboard_stats.finished(activity, now)
+    bars_text = sparkline(dashboard_stats.throughput(activity, now, bars))
+    yield Text(f"finished {count_text(finished)} in {dashboard_stats.WINDOW} min {bars_text}")
     seconds = dashboard_stats.answer_time(activity, now)
     if seconds is not None:
         bars_text = sparkline(dashboard_stats.answer_times(activity, now, bars))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from draftsman.deliveries import result_text
 from draftsman.deliveries.documents.document import Command
@@ -29,6 +30,9 @@ from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.jobs.runs.saved_data import Artifact, StepSummary
 from draftsman.jobs.status_display import Meaning
 from draftsman.value_format import fields, usage_lines
+
+EARLIER_STEPS: Final = "earlier steps"
+"""The entry of the steps that are not listed."""
 
 
 def runs(details: JobDetails, reader: Reader) -> Iterator[Entry]:
@@ -78,7 +82,8 @@ def steps(details: JobDetails, reader: Reader) -> Iterator[Entry]:
     if len(details.steps) > MAX_STEPS:
         command = f": draftsman show {details.job.name} --json | jq .steps"
         where = command if reader.types_commands else " are not shown here"
-        yield Entry("", ((faint(f"earlier steps{where}"),),))
+        text = faint(f"{EARLIER_STEPS}{'' if reader.has_keys else where}")
+        yield Entry(EARLIER_STEPS if reader.has_keys else "", ((text,),))
 
 
 def _position(step: StepSummary, details: JobDetails) -> Line:
@@ -133,13 +138,14 @@ def is_empty_patch(artifact: Artifact) -> bool:
 
 def result(details: JobDetails, reader: Reader) -> Iterator[SectionText]:
     """Yield the result of the job."""
-    yield from result_parts(details.job)
+    yield from result_parts(details.job, has_keys=reader.has_keys)
 
 
-def result_parts(job: Job) -> Iterator[SectionText]:
+def result_parts(job: Job, *, has_keys: bool = False) -> Iterator[SectionText]:
     """Yield the summary, the changes and the validation of a result, then its other fields.
 
     The agent's own `data` may name files on its worker, so it is only in the JSON output.
+    `has_keys` is as for `Reader`.
     """
     values = job.result or {}
     for text in result_text.summary_lines(values):
@@ -151,6 +157,7 @@ def result_parts(job: Job) -> Iterator[SectionText]:
     if shown := shown_result(values, job.name, Command(command), DETAILS):
         yield SectionText(print_plain(shown), shown)
     other_fields = result_text.unrendered_fields(values)
-    data = [f"data: {command} | jq .result.data"] if other_fields.pop("data", None) else []
+    where = "in the JSON of the job" if has_keys else f"{command} | jq .result.data"
+    data = [f"data: {where}"] if other_fields.pop("data", None) else []
     if lines := [*data, *fields(other_fields, command)]:
         yield SectionText("\n".join(lines), values=other_fields)

@@ -107,6 +107,8 @@ class Reader:
     """Returns the address at which a medium has an artifact; "" where it has none."""
     types_commands: bool = True
     """Whether the reader has a terminal; else what a command does is a control beside the text."""
+    has_keys: bool = False
+    """Whether keys beside an entry do what a command does for other readers of a terminal."""
     events_url: str = ""
     """The address at which a medium has all events of the job; "" where it has none."""
 

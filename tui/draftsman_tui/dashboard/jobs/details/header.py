@@ -165,7 +165,12 @@ def _summary(job: Job) -> str:
     """Return the summary of the result, or its first lines."""
     if summary := (job.result or {}).get("summary"):
         return str(summary)
-    lines = [line for part in result_parts(job) for line in part.text.splitlines() if line.strip()]
+    lines = [
+        line
+        for part in result_parts(job, has_keys=True)
+        for line in part.text.splitlines()
+        if line.strip()
+    ]
     shown = [" ".join(line.split()) for line in lines[:RESULT_LINES]]
     text = truncate(" · ".join(shown), RESULT_LENGTH)
     is_cut = len(lines) > RESULT_LINES or text.endswith("…")

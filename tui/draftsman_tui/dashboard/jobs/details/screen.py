@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from rich.text import Text
 from textual import on
 from textual.widget import Widget
 
+from draftsman.actions.action import About, Action
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
-from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman_tui.common.job_pages import source_of
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
 from draftsman_tui.dashboard.changes.tab import truncation
@@ -128,8 +128,13 @@ class JobScreen(BaseScreen):
         return () if self.snapshot is None else (self.snapshot.job.invoker_id,)
 
     @property
-    def job_states(self) -> Sequence[WaitReason]:
-        return () if self.snapshot is None else [self.snapshot.details.wait_reason]
+    def position(self) -> object:
+        return self.number, self.tab, self.search_text
+
+    def states(self, action: Action[Any, ..., Any]) -> Sequence[Any] | None:
+        if self.snapshot is None or action.about not in (About.JOB, About.QUESTION):
+            return None
+        return [self.snapshot.details.wait_reason]
 
     def body(self) -> Iterable[Widget]:
         yield JobHeader()
@@ -248,7 +253,10 @@ class JobScreen(BaseScreen):
         self.search(text)
 
     async def show_diff(self, number: int) -> None:
-        self.show_tab("diff")
+        if number == self.number:
+            self.show_tab("diff")
+        else:
+            await super().show_diff(number)
 
     async def after_retry(self, numbers: list[int]) -> None:
         """Offer to open the new job."""
@@ -269,7 +277,8 @@ class JobScreen(BaseScreen):
 
     @on(Tabs.Chosen)
     def _clicked(self, chosen: Tabs.Chosen) -> None:
-        self.show_tab(chosen.name)
+        with self.leaving_messages():
+            self.show_tab(chosen.name)
 
     @on(ItemList.Opened)
     def _opened(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.jobs.details.sections.related import GROUP
-from draftsman.jobs.details.sections.runs import is_empty_patch
+from draftsman.jobs.details.sections.runs import EARLIER_STEPS, is_empty_patch
 from draftsman.questions.question import QuestionKind
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, note
 from draftsman_tui.dashboard.jobs.details.section_items import section_items
@@ -125,6 +125,7 @@ _declare(
     "Runs of a job, its steps and checkpoints.",
     ("runs", "steps", "checkpoints"),
     "has no runs{yet}",
+    keys_of=lambda _, name: "enter: show them" if name == EARLIER_STEPS else "",
     number_key="7",
     ticks=True,
     has_chart=True,

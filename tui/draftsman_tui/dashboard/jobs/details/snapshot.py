@@ -48,7 +48,7 @@ class JobSnapshot:
 
     def reader(self, now: datetime) -> Reader:
         """Return the reader of its sections."""
-        return Reader(now, self.responders, name_of=self.name_of, hint=self.hint)
+        return Reader(now, self.responders, name_of=self.name_of, hint=self.hint, has_keys=True)
 
     @property
     def job(self) -> Job:

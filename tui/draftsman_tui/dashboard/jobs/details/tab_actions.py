@@ -13,16 +13,20 @@ from draftsman.ids import job_name
 from draftsman.jobs.details.sections.event_sentences import event_sentence
 from draftsman.jobs.details.sections.events import detail_lines
 from draftsman.jobs.details.sections.related import GROUP
+from draftsman.jobs.details.sections.runs import EARLIER_STEPS
 from draftsman.jobs.details.sections.section import plain
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
+from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.questions import actions as question_actions
 from draftsman_tui.dashboard.tables.filter import Filter
 
 MAX_TEXT: Final = 100_000
+ALL_STEPS: Final = 1000
+"""Newest steps that are listed."""
 """Maximum characters of a text to show."""
 
 
@@ -136,6 +140,8 @@ async def open_item(screen: JobScreen) -> None:
                 delivery for delivery in snapshot.details.deliveries if str(delivery.seq) == key
             )
             _show_text(screen, f"Delivery {key}", format_fields(as_data(delivery)))
+        case "runs" if key == EARLIER_STEPS:
+            await _show_steps(screen)
         case "runs" | "usage":
             screen.show_run(int(key.rpartition(".")[2]))
         case "related" if key.startswith(GROUP):
@@ -143,16 +149,25 @@ async def open_item(screen: JobScreen) -> None:
         case "related":
             screen.open_job(int(key.rpartition("D-")[2]), "related")
         case "artifacts" if "/" in key:
-            run, _, name = key.partition("/")
-            kinds = [
-                file.kind
-                for file in snapshot.details.artifacts
-                if (str(file.run), file.name) == (run, name)
-            ]
-            if kinds == ["patch"]:
-                screen.show_tab("diff")
-            else:
-                await _show_file(screen, name)
+            await _open_artifact(screen, snapshot, key)
+
+
+async def _open_artifact(screen: JobScreen, snapshot: JobSnapshot, key: str) -> None:
+    """Show a file, or the diff for a patch."""
+    run, _, name = key.partition("/")
+    if any(
+        (str(file.run), file.name, file.kind) == (run, name, "patch")
+        for file in snapshot.details.artifacts
+    ):
+        screen.show_tab("diff")
+    else:
+        await _show_file(screen, name)
+
+
+async def _show_steps(screen: JobScreen) -> None:
+    details = await screen.rt.read_model.details(screen.number, steps=ALL_STEPS)
+    lines = [f"{step.status:<8}  .{step.run}  {step.key}" for step in details.steps]
+    _show_text(screen, f"Steps of {job_name(screen.number)}, newest first", "\n".join(lines))
 
 
 async def _show_file(screen: JobScreen, name: str) -> None:
