@@ -20,6 +20,17 @@ from tests.bots.web.web_side import Inbox
 from tests.support.permissions import SHOP
 
 
+def wrong_fields(page: str) -> list[str]:
+    """Return the fields with a problem, which is at the field alone and has the focus."""
+    assert 'class="notice bad"' not in page
+    fields = re.findall(r'<p class="wrong" id="(\w+)-problem">', page)
+    for field in fields:
+        marked = rf'id="{field}"[^>]* aria-invalid="true" aria-describedby="{field}-problem[^>]* auto'
+        assert re.search(marked, page)
+    assert page.count(" autofocus") == len(fields)
+    return fields
+
+
 async def test_a_choice_resumes_the_job(
     inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
@@ -176,8 +187,20 @@ async def test_changes_are_requested_with_comments_in_a_form(
         assert refused.status_code == 422
         assert problem in refused.text
         assert wrong in refused.text
+        assert wrong_fields(refused.text) == ["comments"]
+        refused = await dave.answer(path, **request | {"reason": wrong.replace("c.py", "a.py:9")})
+        assert wrong_fields(refused.text) == ["reason"]
     refused = await dave.answer(path, decision="approve", comments=comments)
     assert "omments on files are for a request for changes" in refused.text
+    assert wrong_fields(refused.text) == ["comments"]
+    many = "\n".join(["a.py:3=x"] * 101)
+    refused = await dave.answer(path, **request, comments=many)
+    assert wrong_fields(refused.text) == ["comments"]
+    refused = await dave.answer(path, decision="request-changes")
+    assert wrong_fields(refused.text) == ["reason"]
+    undecided = await dave.answer(path)
+    assert undecided.text.count('role="alert"><p>Choose: approve') == 1
+    assert "aria-invalid" not in undecided.text
     assert (await dave.answer(path, **request, comments=comments)).status_code == 303
     question = await rt.questions.get(work.number, 1)
     assert list(map(str, question.comments)) == ["a.py:3: why?", "b.txt: name it"]
@@ -271,7 +294,7 @@ async def test_an_answer_of_another_type_is_refused_with_what_is_allowed(
     assert '<input id="text" name="text" type="number" step="1" value="">' in page
     refused = await ben.post(path, {**await ben.hidden(path), "text": "next"})
     problem = "&#39;next&#39; is not a whole number; enter a whole number, such as 31"
-    assert refused.text.count(problem) == 2, "above the page, and beside its field"
+    assert refused.text.count(problem) == 1, "beside its field alone"
     assert 'aria-describedby="text-problem" autofocus value="next">' in refused.text
     answered = await ben.post(path, {**await ben.hidden(path), "text": " 031 "})
     assert answered.status_code == 303
@@ -336,10 +359,15 @@ async def test_bad_input_gets_a_clear_line_and_keeps_the_text(
     assert both.status_code == 422
     assert "not both" in both.text
     assert "green &amp; &lt;b&gt;bold&lt;/b&gt;</textarea>" in both.text
-    assert (await ben.answer(path)).status_code == 422
+    assert wrong_fields(both.text) == ["text"]
+    empty = await ben.answer(path)
+    assert empty.status_code == 422
+    assert empty.text.count("hoose an answer or write an answer") == 1
+    assert wrong_fields(empty.text) == ["text"]
     unknown = await ben.answer(path, choice="<green>")
     assert unknown.status_code == 422
     assert "&lt;green&gt;" in unknown.text
+    assert 'id="choice-problem"' in unknown.text
     long = await ben.answer(path, text="x" * 20_001)
     assert long.status_code == 422
     assert "20000" in long.text.replace(",", "")
