@@ -8,6 +8,7 @@ from draftsman.deliveries.delivery import MEANINGS, Delivery, DeliveryStatus
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.terms import Measure
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.deliveries import error_line, subject_text, target_text
 from draftsman.jobs.details.sections.section import Reader, plain
@@ -41,6 +42,7 @@ DELIVERIES: Final[Entity[Delivery]] = Entity(
             right=True,
             most=8,
             order=lambda row: row.seq,
+            measure=Measure.NUMBER,
         ),
         Column(
             "JOB",
@@ -49,6 +51,7 @@ DELIVERIES: Final[Entity[Delivery]] = Entity(
             cell=lambda row, _: Cell(subject_text(row)),
             most=9,
             order=lambda row: row.job,
+            measure=Measure.NUMBER,
         ),
         Column(
             "KIND",

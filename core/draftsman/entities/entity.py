@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from draftsman.entities.cells import Cell
-from draftsman.entities.terms import ColumnTerm, parse_search, parse_term
+from draftsman.entities.terms import ColumnTerm, Measure, parse_search, parse_term
 from draftsman.errors import UsageError
 from draftsman.formats.json_data import as_data
 from draftsman.formats.near_names import near_or_all
@@ -58,6 +58,8 @@ class Column(Generic[T]):
     cut: bool = False
     order: Callable[[T], Any] | None = None
     """Sort key, which filters compare, too; None: not sortable. Rows whose key is None are last."""
+    measure: Measure | None = None
+    """What filters compare it with; None: conditions can only name its text."""
     largest_first: bool = False
     """Whether the largest values are first until the order is reversed."""
     optional: bool = False

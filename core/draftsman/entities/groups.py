@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.terms import Measure
 from draftsman.ids import account_name
 from draftsman.workflows.groups import MEANINGS
 
@@ -51,6 +52,7 @@ GROUPS: Final[Entity[JobGroup]] = Entity(
             cell=lambda row, _: Cell(row.progress),
             cut=True,
             order=lambda row: row.total,
+            measure=Measure.NUMBER,
         ),
         Column(
             "FAILURE",
