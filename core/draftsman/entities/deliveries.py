@@ -9,7 +9,6 @@ from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.entities.terms import Measure
-from draftsman.ids import job_name
 from draftsman.jobs.details.sections.deliveries import error_line, subject_text, target_text
 from draftsman.jobs.details.sections.section import Reader, plain
 
@@ -31,7 +30,7 @@ DELIVERIES: Final[Entity[Delivery]] = Entity(
         "Messages to targets, newest first.",
         read=lambda rt, limit: rt.outbox.all(limit=limit),
         key=lambda row: str(row.seq),
-        opens=lambda row: job_name(row.job),
+        opens=subject_text,
     ),
     columns=(
         Column(

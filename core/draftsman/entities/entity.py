@@ -102,7 +102,9 @@ class Listing(Generic[T]):
     key: Callable[[T], str]
     """The stable id of a row."""
     opens: Callable[[T], str] = lambda _: ""
-    """The name of the job or question that a row is about; "": none."""
+    """The name of the job or question that a row is about, as one of its cells has it; "": none."""
+    jobs: Callable[[T], Mapping[str, str]] = lambda _: {}
+    """The filter of the jobs that a row has; none: it has no jobs of its own."""
     section: str = ""
     """The section of its command; "": the command line has a command of its own."""
 
@@ -171,7 +173,8 @@ class Entity(Generic[T]):
     def _matches(
         self, row: T, words: Sequence[str], terms: Sequence[ColumnTerm], now: datetime
     ) -> bool:
-        texts = [column.cell(row, now).text for column in self.columns]
+        shown = [column.cell(row, now) for column in self.columns]
+        texts = [f"{cell.text}\n{cell.full}" for cell in shown]
         text = "\n".join([*texts, self.searched(row)]).casefold()
         return all(word in text for word in words) and all(
             term.matches(row, self.columns, texts, now) for term in terms

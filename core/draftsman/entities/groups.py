@@ -32,6 +32,7 @@ GROUPS: Final[Entity[JobGroup]] = Entity(
         "Groups of jobs, newest first.",
         read=lambda rt, limit: rt.workflows.groups.all(limit),
         key=lambda row: row.name,
+        jobs=lambda row: {"group": row.name},
     ),
     columns=(
         shared_columns.text(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
-from draftsman.entities.terms import Measure
 from draftsman.entities.queues import hold_text
+from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.amounts import format_money
 from draftsman.formats.invisible import one_line

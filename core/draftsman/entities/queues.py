@@ -106,6 +106,7 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
         "Queues, what waits in them, and which are paused or reserved.",
         read=lambda rt, _: rt.queues.all(),
         key=lambda row: row.name,
+        jobs=lambda row: {"queue": row.name},
     ),
     columns=(
         shared_columns.text(

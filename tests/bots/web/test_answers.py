@@ -25,7 +25,9 @@ def wrong_fields(page: str) -> list[str]:
     assert 'class="notice bad"' not in page
     fields = re.findall(r'<p class="wrong" id="(\w+)-problem">', page)
     for field in fields:
-        marked = rf'id="{field}"[^>]* aria-invalid="true" aria-describedby="{field}-problem[^>]* auto'
+        marked = (
+            rf'id="{field}"[^>]* aria-invalid="true" aria-describedby="{field}-problem[^>]* auto'
+        )
         assert re.search(marked, page)
     assert page.count(" autofocus") == len(fields)
     return fields
@@ -97,7 +99,7 @@ async def test_the_next_question_is_the_following_that_nobody_else_holds(
         assert (" to dave, others wait until " in page) is (nth == 2)
     await carol.answer(paths[1], decision="approve")
     note = (await carol.get(f"{paths[1]}?recorded")).text
-    assert f'class="button" href="{paths[3]}">Next: {works[3].name}/1' in note
+    assert f'class="button primary" href="{paths[3]}">Next: {works[3].name}/1' in note
     assert 'class="next"' not in note
 
 
@@ -405,13 +407,53 @@ async def test_a_choice_is_a_single_tap_in_the_bar_if_it_has_room(
         work = await make.asked(item)
         page = (await ben.get(f"/questions/{work.name}/1")).text
         assert page.count('name="choice" value="red"') == 1
-        bars.append(re.sub("<[^>]*>", " ", page[page.index('<div class="decision"') :]).split())
+        bars.append(re.sub("<[^>]*>", " ", page[page.index('<div class="decision') :]).split())
     assert bars == [
         ["red", "blue"],
-        ["Send", "answer"],
-        ["Send", "answer"],
+        ["Choose", "an", "answer"],
+        ["Choose", "an", "answer"],
         ["Choose", "an", "answer"],
     ]
+
+
+async def test_the_text_of_an_answer_has_the_only_button_that_sends_it(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    ben = await inbox.visit(people.ben)
+    spec = QuestionSpec(key="k", text="Which?", choices=("red", "blue"), freeform=True)
+    for item, has_choices in (
+        (spec, True),
+        (QuestionSpec(key="k", text="?", freeform=True), False),
+    ):
+        work = await make.asked(item)
+        page = (await ben.get(f"/questions/{work.name}/1")).text
+        send = '<button class="primary" type="submit" id="send" data-keep>Send answer</button>'
+        assert page.count("Send answer") == page.count(send) == 1
+        assert page.index('id="text"') < page.index(send) < page.index('class="decision')
+        assert ("A choice is sent at once." in page) is has_choices
+
+
+async def test_an_open_question_names_three_people_and_folds_the_others(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    few = await make.asked(GATE.model_copy(update={"approvers": ("carol", "dave", "erin")}))
+    many = GATE.model_copy(update={"approvers": ("carol", "dave", "erin", "olga"), "quorum": 2})
+    work = await make.asked(many)
+    carol = await inbox.visit(people.carol)
+    assert "approval for carol, dave, erin · asked" in re.sub(
+        "<[^>]*>", "", (await carol.get(f"/questions/{few.name}/1")).text
+    )
+    for path in (f"/questions/{work.name}/1", f"/jobs/{work.name}"):
+        page = (await carol.get(path)).text
+        assert re.search(r'popovertarget="(more-\w+)">2 of carol, dave and 2 more</button>', page)
+        assert re.search(r'id="more-\w+" popover>2 of carol, dave, erin, olga</span>', page)
+    local = replace(rt.policy, login="root")
+    for item in (GATE.model_copy(update={"approvers": ("root", "dave")}), QUESTION):
+        asked = await rt.questions.get((await make.asked(item)).number, 1)
+        for name in ("root", "you"):
+            text = responders_text(local, asked, invoker="anna", owner=name)
+            assert text.split(", ")[0] == name, "the owner has one name in each medium"
+            assert "root" not in text.removeprefix(name)
 
 
 async def test_a_view_counts_as_seen(
