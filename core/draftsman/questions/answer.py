@@ -239,13 +239,18 @@ def _mistyped(question: Question, text: str) -> str | None:
         return f"there is no choice {text}; choose: {question.numbered_choices}"
     if _chosen(question, text) is not None:
         return None
+    near = near_choices(question, text)
+    return f"{text!r} is not a choice; did you mean {' or '.join(near)}?" if near else None
+
+
+def near_choices(question: Question, text: str) -> Sequence[str]:
+    """Return the labels of the choices that a text nearly names."""
     bare = text.rstrip(_ENDINGS)
-    near = [
+    return [
         label
         for value, label in zip(question.values(), question.labels(), strict=True)
         if is_nearly(bare, value) or is_nearly(bare, label)
     ]
-    return f"{text!r} is not a choice; did you mean {' or '.join(near)}?" if near else None
 
 
 def _free_answer(question: Question, text: str) -> str:
