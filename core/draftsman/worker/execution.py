@@ -47,7 +47,7 @@ from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.jobs.runs.service.settlement import Settlement, stored_error
 from draftsman.json_schemas.checker import SchemaChecker
-from draftsman.log import redact
+from draftsman.log import RUN, redact
 from draftsman.questions.service.asking import Asking
 from draftsman.questions.service.questions import Questions
 from draftsman.repos.service import Repos
@@ -305,6 +305,7 @@ class Execution:
     async def _run(self, on_end: Callable[[Execution], None]) -> None:
         """Run the handler; any exception becomes an outcome of the run."""
         self.task = asyncio.current_task()  # of an eager task, before `start` has it
+        RUN.set((self.job.name, self.job.run))
         self._begun = True
         try:
             if self._stop_reason is not None:
@@ -558,6 +559,7 @@ class Execution:
         _log.error("could not settle %s: %s", self.job.name, problem)
 
     async def _run_apart(self, on_end: Callable[[Execution], None]) -> None:
+        RUN.set((self.job.name, self.job.run))
         try:
             settlement = self._services.settlement
             result = self.result or {}
