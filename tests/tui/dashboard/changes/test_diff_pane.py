@@ -111,6 +111,8 @@ async def test_changes_are_requested_of_several_approvals_only_if_all_take_them(
         await seen.see("What should change in 2 requests?")
         await seen.type("add a test")
         await seen.press("enter")
+        await seen.see("Request changes of 2 requests?", "y: yes")
+        await seen.press("y")
         await seen.wait_for_toast("changes requested")
     outcomes = [(await rt.questions.get(number, 1)).outcome for number in (1, 2, 3)]
     assert outcomes == ["changes_requested", "changes_requested", "open"]
