@@ -118,8 +118,10 @@ async def test_lease_of_a_killed_poller_is_released_at_once(
         return await boards_of(rt).cursor(board) is not None
 
     await until(was_polled, "the first poll")
-    query = "UPDATE draftsman.leases"
-    " SET expires_at = draftsman.now() + interval '1 hour' RETURNING lock_id"
+    query = (
+        "UPDATE draftsman.leases"
+        " SET expires_at = draftsman.now() + interval '1 hour' RETURNING lock_id"
+    )
 
     async def under_its_lock() -> bool:
         return await value(conn, query) is not None

@@ -104,7 +104,7 @@ async def logs(
     timestamps: bool,
     full: bool,
 ) -> None:
-    """Print the output of the runs of jobs and the activity of their agents.
+    """Print the output of jobs and the activity of their agents.
 
     Activity has the messages, calls of tools, files and plan of the agent, and its tokens at the
     end of a run. A call is one line, with its time once it has ended. On a terminal Markdown is
