@@ -23,7 +23,7 @@ from draftsman.actions.action import (
 from draftsman.actions.jobs import resume_hint
 from draftsman.agent_runs.changes.comment_parsing import read_comments, split_comments
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
-from draftsman.deliveries.documents.document import LABELS, Time
+from draftsman.deliveries.documents.document import LABELS, Time, local_text
 from draftsman.deliveries.documents.document import Action as Control
 from draftsman.deliveries.question_text import already_recorded, next_step, refusal_text
 from draftsman.durations import parse_duration
@@ -245,7 +245,7 @@ async def refusal(rt: Runtime, verdict: Verdict, event: str) -> AnswerRefused:
     if verdict.recorded:
         kind = AnswerTooLate if verdict.resolved else AnswerRefused
         return kind(already_recorded(verdict).removesuffix("."), verdict)
-    text = "".join(map(str, refusal_text(verdict)))
+    text = "".join(map(local_text, refusal_text(verdict)))
     if (verdict.resolution or {}).get("via") == "person":
         kept = "your answer was recorded but has no effect"
         return AnswerTooLate(f"{text}; {kept}", verdict, hint=next_step(verdict))
