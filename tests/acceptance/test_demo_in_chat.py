@@ -88,6 +88,7 @@ async def test_the_whole_story_is_told_on_the_page_of_trello(
         await visitor.sees("was approved by ben")
         await visitor.sees("safe fixes applied to 3 files")
         await visitor.sees("Done (1)")
+        await demo.says(" s  completed ")
     assert printed_steps(demo) >= STEPS
     [job] = await rt.read_model.jobs()
     assert job.status is Status.COMPLETED
@@ -142,6 +143,43 @@ async def test_a_demo_goes_on_where_it_was_killed(
     assert job.status is Status.COMPLETED
     assert await boards_of(rt).all() == []
     assert [*installation.folder.rglob("demo-chat-*")] == []
+
+
+async def test_a_second_demo_in_a_chat_is_refused_while_the_first_runs(
+    installation: Installation, rt: Runtime
+) -> None:
+    async with demonstration(installation, "--slack") as (visitor, demo):
+        second = ("--config", str(installation.config), "demo", "--trello", "--no-browser")
+        done = await installation.run(*second)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout
+        error = f"a demo in a chat already runs in {installation.data} (process {demo.pid}); end it"
+        assert error in done.stderr
+        await visitor.press("Send")
+        await visitor.sees("Which fixes should be applied to inventory?")
+
+
+@pytest.mark.slow(fast="tests/tui/cli/demo/test_agent.py::test_each_kind_of_demo_has_its_own_data")
+async def test_demos_of_two_chats_run_beside_each_other(installation: Installation) -> None:
+    none = {"DRAFTSMAN_DATABASE_URL": "", "DRAFTSMAN_CONFIG": ""}
+    demos = []
+    for option in ("--slack", "--trello"):
+        demos.append(installation.start("demo", option, "--no-browser", env=none))
+        await demos[-1].says("Ctrl-C ends the demo")
+    try:
+        for demo, button in zip(demos, ("Send", "Add label: draftsman"), strict=True):
+            [url] = PAGE.findall(demo.output_text)
+            async with visiting(url) as visitor:
+                await visitor.become("Anna")
+                await visitor.press(button)
+                await visitor.sees("Which fixes should be applied to inventory?")
+    finally:
+        for demo in demos:
+            demo.signal(signal.SIGINT)
+        for demo, chat in zip(demos, ("slack", "trello"), strict=True):
+            assert await demo.end() == 0, demo.output_text
+            config = str(installation.data / f"demo-{chat}" / "draftsman.toml")
+            unset = {"DRAFTSMAN_DATABASE_URL": "", "DRAFTSMAN_DATA_DIR": ""}
+            await installation.run("--config", config, "db", "stop", "--yes", **unset)
 
 
 @pytest.mark.parametrize(

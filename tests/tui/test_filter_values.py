@@ -16,7 +16,7 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_tui.cli import main
 from draftsman_tui.cli.app import ListCommand
-from draftsman_tui.dashboard.tables.filter import FIELDS, parse
+from draftsman_tui.dashboard.tables.filter import FIELDS, HEADS, parse
 from draftsman_tui.dashboard.tables.resource import Query
 from draftsman_tui.dashboard.tables.screen import TableState, title_parts
 from draftsman_tui.dashboard.views import VIEWS
@@ -114,7 +114,8 @@ async def test_a_typo_is_named_in_each_empty_list(rt: Runtime, make: Factory) ->
 
     now = datetime.now(UTC)
     for view in VIEWS.values():
-        for name in FILTER_VALUES.keys() & set(view.fields):
+        heads = {column.head.casefold() for column in view.columns} & HEADS
+        for name in FILTER_VALUES.keys() & {*view.fields, *heads}:
             typo = VALUES[name][:-2] + VALUES[name][-1]
             rows = await view.fetch(rt, Query(view.resolve(parse(f"{name}:{typo}")), now))
             assert rows.unknown.startswith(f'No {FILTER_VALUES[name].noun} "{typo}"'), view.name

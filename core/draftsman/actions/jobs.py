@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -373,16 +373,15 @@ class Selection:
     action: Action[int, ..., Any]
     statuses: Mapping[int, Status]
     others: Sequence[int] = ()
-    title: str = ""
-    """The title of a single job."""
+    titles: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, action: Action[int, ..., Any], jobs: Sequence[JobSummary | FinishedJob]
     ) -> Selection:
         """Return jobs that match a filter, all of which the action fits."""
-        title = title_of(jobs[0]) if len(jobs) == 1 else ""
-        return cls(action, {job.number: job.status for job in jobs}, title=title)
+        titles = {job.number: title_of(job) for job in jobs}
+        return cls(action, {job.number: job.status for job in jobs}, titles=titles)
 
     @property
     def numbers(self) -> list[int]:
@@ -405,9 +404,20 @@ class Selection:
 
     def note(self, consequence: str = "") -> str:
         """Return what the question is about, and what follows."""
-        subject = self.title if len(self.statuses) == 1 else job_names(self.numbers)
+        numbers = self.numbers
+        subject = self.titles[numbers[0]] if len(numbers) == 1 else job_names(numbers)
         others = f" Without {job_names(self.others)}." if self.others else ""
         return f"{subject}: {self.kinds}.{others} {consequence or self.action.consequence}".strip()
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each of several jobs: its name, status and title."""
+        if len(self.statuses) < 2:
+            return []
+        return [
+            f"{job_name(number)}  {humanize(status)}  {self.titles[number]}"
+            for number, status in self.statuses.items()
+        ]
 
 
 async def select(rt: Runtime, action: Action[int, ..., Any], numbers: Sequence[int]) -> Selection:

@@ -12,12 +12,15 @@ from draftsman.jobs.job import TERMINAL, Status
 
 _Q = load(__name__)
 UNFINISHED: Final = [status for status in Status if status not in TERMINAL]
+LAST: Final = 2**63 - 1
+"""The highest number that a row can have."""
 NOT_DONE: Final = [DeliveryStatus.PENDING, DeliveryStatus.SENDING, DeliveryStatus.UNCONFIRMED]
 
 
 async def jobs(conn: Connection, most: int) -> list[StatusCount]:
     """Return the jobs that have not ended, of the first `most` of each status."""
-    found = await rows(conn, _Q["jobs"], {"statuses": UNFINISHED, "most": most})
+    params = {"statuses": UNFINISHED, "most": most, "last": LAST}
+    found = await rows(conn, _Q["jobs"], params)
     return [StatusCount(status, (queue, type), *rest) for status, queue, type, *rest in found]
 
 
@@ -28,7 +31,8 @@ async def questions(conn: Connection, most: int) -> list[KindCount]:
 
 async def deliveries(conn: Connection, most: int) -> list[StatusCount]:
     """Return the deliveries that are not done, of the first `most` of each status."""
-    found = await rows(conn, _Q["deliveries"], {"statuses": NOT_DONE, "most": most})
+    params = {"statuses": NOT_DONE, "most": most, "last": LAST}
+    found = await rows(conn, _Q["deliveries"], params)
     return [StatusCount(status, (channel,), *rest) for channel, status, *rest in found]
 
 

@@ -1,5 +1,7 @@
 -- Jobs that have not ended, by status, queue and type, of the first `most` of each status. Seconds are
--- since the oldest began to wait for a worker, was due, was claimed, or got its status.
+-- since the oldest began to wait for a worker, was due, was claimed, or got its status. Only the index
+-- by status can serve the comparison of rows: in the order of the numbers, a search for a rare status
+-- would pass all finished jobs.
 -- name: jobs
 SELECT w.status::text, c.queue, c.type, c.count, c.seconds
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
@@ -13,7 +15,8 @@ SELECT w.status::text, c.queue, c.type, c.count, c.seconds
                            WHEN w.status IN ('claimed', 'running') THEN coalesce(s.claimed_at, s.updated_at)
                            ELSE s.updated_at END AS since
                  FROM draftsman.job_states s
-                WHERE s.status = w.status AND
+                WHERE (s.status, s.number) >= (w.status, 0::bigint)
+                  AND (s.status, s.number) <= (w.status, %(last)s::bigint) AND
 -- visible job: s.number
                 ORDER BY s.status, s.number
                 LIMIT %(most)s) j
@@ -40,7 +43,8 @@ SELECT c.channel::text, w.status::text, c.count, c.seconds
               greatest(0, extract(epoch FROM draftsman.now() - min(d.next_attempt_at)))::float8 AS seconds
          FROM (SELECT s.channel, s.next_attempt_at
                  FROM draftsman.deliveries s
-                WHERE s.status = w.status AND
+                WHERE (s.status, s.seq) >= (w.status, 0::bigint)
+                  AND (s.status, s.seq) <= (w.status, %(last)s::bigint) AND
 -- visible job: s.job
                 ORDER BY s.status, s.seq
                 LIMIT %(most)s) d

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from draftsman.database.database import Connection, Database
 from draftsman.errors import (
@@ -31,10 +31,12 @@ from draftsman.repos.repo_catalog import (
     RepoLocation,
     ResolvedRepo,
 )
-from draftsman.repos.repo_profile import RepoProfile, SavedProfile
 from draftsman.repos.repo_url import parse
 from draftsman.sizes import REPO_NAME, check_length
 from draftsman.text import clean
+
+if TYPE_CHECKING:
+    from draftsman.repos.repo_profile import RepoProfile, SavedProfile
 
 CATALOG_AGE: Final = 1.0
 """Seconds after which a process asks whether the catalog has changed."""

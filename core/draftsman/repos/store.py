@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
@@ -18,7 +18,9 @@ from draftsman.database.database import (
 from draftsman.database.named_queries import load
 from draftsman.jobs.runs.run import Lease
 from draftsman.repos.repo_catalog import LabelMapping, Repo
-from draftsman.repos.repo_profile import RepoProfile, SavedProfile
+
+if TYPE_CHECKING:
+    from draftsman.repos.repo_profile import RepoProfile, SavedProfile
 
 _Q = load(__name__)
 
@@ -113,6 +115,8 @@ async def save_profile(
 
 async def profiles(conn: Connection, repo: int, path: str | None, limit: int) -> list[SavedProfile]:
     """Return the profiles of a repository, or of a folder of it."""
+    from draftsman.repos.repo_profile import RepoProfile, SavedProfile  # for runs, not requests
+
     params = {"repo": repo, "path": path, "limit": limit}
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_Q["profiles"], params)

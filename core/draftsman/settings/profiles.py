@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -10,6 +12,11 @@ from draftsman.settings.section import Section
 
 REPORT: Final = "{report}"
 """Part of a command's words that stands for a file outside of the clone, for a report of tests."""
+
+
+def without_report(command: Iterable[str]) -> tuple[str, ...]:
+    """Return a command as people and agents may run it: its report is dropped."""
+    return tuple(word.replace(REPORT, os.devnull) for word in command)
 
 
 ErrorExits = Annotated[tuple[Annotated[int, Field(ge=1, le=255)], ...], Field(max_length=50)]

@@ -97,6 +97,10 @@ class Guide:
     """What to do, in order."""
 
 
+class NotSent(Exception):
+    """The service takes no text like this, and its author keeps it."""
+
+
 class Page(ABC):
     """A page of a fake for its people, of whom one looks at it."""
 
@@ -105,6 +109,8 @@ class Page(ABC):
         self._guide = guide
         self._notes: dict[str, str] = {}
         """What each person is told about their last action."""
+        self._unsent: dict[tuple[str, str], str] = {}
+        """The text that was not sent, by its person and field."""
         known = urlsplit(server.state.page_url)
         self._port = known.port or 0
         self._path = known.path or f"/{secrets.token_urlsafe(16)}/"
@@ -121,7 +127,22 @@ class Page(ABC):
 
     @abstractmethod
     async def act(self, person: str, form: Form) -> str | None:
-        """Do what a form asks for; return what the person is told. LookupError: it is gone."""
+        """Do what a form asks for; return what the person is told.
+
+        Raises LookupError if it is gone, and NotSent for a text.
+        """
+
+    def writing(
+        self, person: str, label: str, button: str, text: str = "", *, id: str, **fields: str
+    ) -> Markup:
+        """Return a form to write a text in, which begins with what was not sent."""
+        text = self._unsent.get((person, id), text)
+        box = element(
+            "textarea", text, name="text", rows="2", id=id, aria_label=label, placeholder=label,
+            required=True, data_first=text,
+        )  # fmt: skip
+        send = element("button", button, class_="primary")
+        return action_form(box, send, do="write", field=id, **fields)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
@@ -205,8 +226,14 @@ class Page(ABC):
 
     async def _act(self, request: web.Request) -> web.Response:
         person = self._person(request)
+        form = await request.post()
+        field = person, str(form.get("field", ""))
+        self._unsent.pop(field, None)
         try:
-            note = await self.act(person, await request.post())
+            note = await self.act(person, form)
+        except NotSent as error:
+            note = str(error)
+            self._unsent[field] = str(form["text"])
         except LookupError:
             note = "This is no longer there: the page shows what is there now."
         self._notes[person] = note or ""
@@ -229,12 +256,3 @@ def action_form(*content: str, **fields: str) -> Markup:
         element("input", type="hidden", name=name, value=value) for name, value in fields.items()
     ]
     return element("form", *hidden, *content, method="post", class_="block")
-
-
-def writing(label: str, button: str, text: str = "", *, id: str, **fields: str) -> Markup:
-    """Return a form to write a text in."""
-    box = element(
-        "textarea", text, name="text", rows="2", id=id, aria_label=label, placeholder=label,
-        required=True, data_first=text,
-    )  # fmt: skip
-    return action_form(box, element("button", button, class_="primary"), do="write", **fields)

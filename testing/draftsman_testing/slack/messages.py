@@ -13,6 +13,17 @@ from draftsman_testing.slack.message_store import is_streaming, put, remove
 from draftsman_testing.slack.world import Channel, Json, World
 
 
+class InvalidCommand(Exception):
+    """The reply of Slackbot to a command that no app has (nearform/lastlight issue 119)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} is not a valid command. In Slack, all messages that start with the “/”"
+            " character are interpreted as commands. If you are trying to send a message and not"
+            " run a command, try preceding the “/” with an empty space."
+        )
+
+
 class Messages:
     """Messages of people. Ids are Slack's: U…, C…, V….
 
@@ -28,6 +39,8 @@ class Messages:
             "reaction_added", "reaction_removed", "agent_session_stopped",
         }  # fmt: skip
         """The events of the manifest."""
+        self.commands = {"/draftsman"}
+        """The commands of the manifest."""
         self.complaints: list[str] = []
         """Errors in the bodies of the app's acks, as a person would see them."""
 
@@ -39,7 +52,9 @@ class Messages:
         name: str = "/draftsman",
         **options: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Send a slash command."""
+        """Send a slash command; raises InvalidCommand for one that no app has."""
+        if name not in self.commands:
+            raise InvalidCommand(name)
         room = self.world.channels[channel]
         payload = payloads.command(self.world, user, room, name, text)
         ack = await self.event_delivery.deliver("slash_commands", payload, options=options)

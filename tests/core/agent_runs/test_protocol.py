@@ -35,7 +35,7 @@ from draftsman.agent_runs.protocol.protocol import (
 )
 from draftsman.questions.question import OnExpire, QuestionKind
 from draftsman.sandbox.processes.process import MAX_LINE, LineSplitter, MalformedLine
-from draftsman.settings.profiles import ProfileSettings
+from draftsman.settings.profiles import CommandSettings, ProfileSettings
 from tests.support.cases import cases
 
 JSON = some.recursive(
@@ -310,3 +310,10 @@ def test_an_event_is_parsed_unchanged() -> None:
     assert parse_line(encode(gate)) == gate
     ask = AskMessage(id="1", key="k", text="t")
     assert parse_line(encode(ask)) == ask
+
+
+def test_agents_get_commands_without_the_placeholder_of_a_report() -> None:
+    words = ("sh", "-c", 'run > "$0" --x={report}', "{report}")
+    settings = ProfileSettings(validation_commands=(CommandSettings(name="t", command=words),))
+    [command] = Profile.of(settings).validation_commands
+    assert command.command == ("sh", "-c", 'run > "$0" --x=/dev/null', "/dev/null")

@@ -21,6 +21,7 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import wait_blocked
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.key_guard import RELEASED
 from draftsman_tui.dashboard.questions.question_dialog import wrap_hints
@@ -202,14 +203,43 @@ async def test_marked_questions_with_the_same_choices_get_one_answer(
         await seen.wait_for_toast("are questions, not approvals")
         await seen.press("a")
         await seen.see(" One answer for 3 questions: D-1/1, D-2/1, D-3/1", "2  blue")
-        await make.answer(jobs[1].number, "red")
         await seen.press("2")
+        await seen.see("Answer 3 questions?", "Answer: blue", "D-3/1  noop")
+        await make.answer(jobs[1].number, "red")
+        await seen.press("y")
         await seen.wait_for_toast("D-1/1, D-3/1 answered")
         await seen.wait_for_toast("D-2/1: your answer is already recorded: red")
         await seen.rows("D-4/1")
     resolutions = [(await rt.questions.get(job.number, 1)).resolution or {} for job in jobs]
     assert [resolution["value"] for resolution in resolutions] == ["blue", "red", "blue"]
     assert (await rt.questions.get(other.number, 1)).status is QuestionStatus.OPEN
+
+
+async def test_one_answer_for_questions_of_different_texts_shows_each(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    specs = [
+        YES.model_copy(update={"key": f"refund-{euros}", "text": f"Refund {euros} euros?"})
+        for euros in (100, 110, 110, 130)
+    ]
+    numbers = [(await make.asked(spec)).number for spec in specs[:3]]
+    numbers.append((await make.asked_at_once(specs[3], QUESTION, specs[0])).number)
+    texts = ("Refund 100 euros?", "Refund 110 euros?", "Refund 130 euros?")
+    async with open_dashboard(rt, owner, view="inbox", size=(80, 24)) as seen:
+        await seen.rows(*(f"D-{job}/1" for job in numbers), "D-4/2", "D-4/3")
+        await seen.press(*["space"] * 4, "down", "space", "a")
+        await seen.see(" One answer for 5 questions", *texts)
+        assert seen.text.count("Refund 110 euros?") == 1
+        await seen.press("2")
+        await seen.see("Answer 5 questions?", "Answer: yes", *texts)
+        await seen.press("enter")
+        await seen.dialog("MainScreen")
+        assert not (await rt.questions.of_job(1))[1]
+        await seen.command("answer yes")
+        await seen.see("Answer 5 questions?", "Answer: yes", *texts)
+        await seen.press("y")
+        await seen.wait_for_toast("D-4/1, D-4/3 answered: yes; job waiting for input")
+        await seen.rows("D-4/2")
 
 
 @dataclass
@@ -225,6 +255,9 @@ class Marked:
 
     def jobs(self) -> list[int]:
         return [int(name.partition("/")[0][2:]) for name in self.ids]
+
+    async def ask(self, dialog: ConfirmDialog) -> bool:
+        return True
 
     def set_timer(self, *_: object) -> Any:
         return SimpleNamespace(stop=lambda: None)
@@ -258,7 +291,8 @@ async def test_marked_approvals_are_decided_after_a_confirmation(
     async with open_dashboard(rt, carol, size=(120, 30)) as seen:
         await seen.rows("D-1", "D-2", "D-3", "D-4")
         await seen.press("space", "space", "y")
-        await seen.see("Approve 2 requests?", "D-1/1  Tidy up: push draftsman/D-1 to origin")
+        await seen.see("Approve 2 requests?", "D-1/1  Tidy up", "Deploy?")
+        await seen.see("If approved: push draftsman/D-1 to origin")
         await seen.press("y")
         await seen.wait_for_toast("D-1/1, D-2/1 approved")
         await seen.command("inbox")
@@ -269,6 +303,8 @@ async def test_marked_approvals_are_decided_after_a_confirmation(
         await seen.see("Reason to deny 2 requests?")
         await seen.type("friday")
         await seen.press("enter")
+        await seen.see("Deny 2 requests?", "Reason: friday", "D-3/1  Tidy up", "D-4/1  Tidy up")
+        await seen.press("y")
         await seen.wait_for_toast("D-3/1, D-4/1 denied")
     jobs = [await rt.read_model.job(gate.number) for gate in gates]
     assert [job.status for job in jobs] == [Status.RESUMED] * 2 + [Status.FAILED] * 2

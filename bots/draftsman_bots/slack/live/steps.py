@@ -43,6 +43,11 @@ ENDINGS: Final[Mapping[Status, str]] = {
     Status.RETRYING: "error",
 }
 """The state of the steps that were in progress when the run ended, by the status of its job."""
+UNFINISHED: Final = {
+    "in_progress": (" (not finished)", "error"),
+    "pending": (" (waited for a decision)", "complete"),
+}
+"""What the last call of a run says that did not end, and its state."""
 INTERRUPTED: Final = ("is interrupted", "pending")
 CONTINUED: Final = ("continues: see the status message", "pending")
 """The end of a stream before the end of its run."""
@@ -79,20 +84,28 @@ def steps_of(thread: LiveThread, progress: LiveProgress) -> Steps:
         if id not in (*tasks, NOW):
             tasks[id] = [title if title.startswith("dropped") else _drop(title), "complete"]
     if progress.line:
-        tasks[NOW] = [_plain(progress.line, MAX_TITLE), "in_progress"]
+        title, state = progress.newest
+        tasks[NOW] = [_plain(title, MAX_TITLE), STATES.get(state, "in_progress")]
     elif NOW in thread.shown:
         tasks[NOW] = thread.shown[NOW]
     return tasks
 
 
 def ended(thread: LiveThread, progress: LiveProgress) -> Steps:
-    """Return the tasks of a stream that ends, by its last progress and the status of its job."""
+    """Return the tasks of a stream that ends, by its last progress and the status of its job.
+
+    A call of a tool does not outlive its run: it is done, or was not finished.
+    """
     newest = steps_of(thread, progress) if progress else thread.shown
     text, state = CONTINUED if thread.is_running else _ending(thread.job_status)
     tasks: Steps = {PLAN: [_headline(thread, text), ""]}
     for id, (title, before) in newest.items():
-        if id != PLAN:
-            tasks[id] = [title, state if before == "in_progress" else before]
+        if id == NOW and before in UNFINISHED and state == "pending" and not thread.is_running:
+            end, done = UNFINISHED[before]
+            tasks[id] = [f"{truncate(title, MAX_TITLE - len(end))}{end}", done]
+        elif id != PLAN:
+            is_going_on = before == "in_progress" or (id == NOW and before in UNFINISHED)
+            tasks[id] = [title, state if is_going_on else before]
     return tasks
 
 

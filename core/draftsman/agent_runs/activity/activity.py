@@ -265,8 +265,12 @@ def activity_text(row: ActivityFields) -> str:
 
 def call_text(state: str | None, tool: str | None, title: str) -> str:
     """Return a call of a tool as text: `▸ execute: npm test`."""
-    name = f"{tool}: " if tool and tool != title else ""
-    return f"{MARKS.get(state or '', '·')} {name}{title}"
+    return f"{MARKS.get(state or '', '·')} {call_title(tool, title)}"
+
+
+def call_title(tool: str | None, title: str) -> str:
+    """Return what a call of a tool does: `execute: npm test`."""
+    return f"{tool}: {title}" if tool and tool != title else title
 
 
 def plan_text(entries: Any) -> str:
@@ -302,6 +306,10 @@ class AgentProgress:
     def __init__(self) -> None:
         self.plan = ""
         self.line = ""
+        self.title = ""
+        """The line without the mark of its state."""
+        self.state = ""
+        """State of the call of a tool that the line shows; "" for any other line."""
 
     def add(self, row: Activity | ActivityRow) -> None:
         """Follow a row."""
@@ -309,6 +317,10 @@ class AgentProgress:
             self.plan = first_line(plan_text(row.detail.get("entries")), WIDTH)
         elif row.kind in SHOWN and (line := _last_line(activity_text(row))):
             self.line = line
+            is_call = row.kind == ActivityKind.TOOL
+            self.state = (row.state or "") if is_call else ""
+            title = call_title(row.detail.get("tool"), row.text)
+            self.title = first_line(title, WIDTH) if is_call else line
 
     @property
     def text(self) -> str:

@@ -147,6 +147,11 @@ class LiveProgress:
         """The newest line of the activity."""
         return self._progress.line
 
+    @property
+    def newest(self) -> tuple[str, str]:
+        """The newest line without a mark, and its state: what is no call of a tool is done."""
+        return self._progress.title, self._progress.state or ActivityState.COMPLETED
+
     def __bool__(self) -> bool:
         return bool(self.steps or self.line)
 

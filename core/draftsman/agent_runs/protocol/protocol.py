@@ -25,7 +25,12 @@ from pydantic import (
 from draftsman.questions.question import Answered, NoAnswer
 from draftsman.repos.command_exits import error_exits
 from draftsman.sandbox.processes.environment import expand
-from draftsman.settings.profiles import CommandSettings, FixSettings, ProfileSettings
+from draftsman.settings.profiles import (
+    CommandSettings,
+    FixSettings,
+    ProfileSettings,
+    without_report,
+)
 
 VERSION: Final = 1
 
@@ -160,7 +165,7 @@ class Profile(Model):
 
     @classmethod
     def of(cls, settings: ProfileSettings, python: str = sys.executable) -> Self:
-        """Return the profile with `{python}` replaced by the interpreter, and all exit codes."""
+        """Return the profile with all exit codes, and commands that can be run as they are."""
         validation = (_expand(command, python) for command in settings.validation_commands)
         fixes = (_expand(command, python) for command in settings.fix_commands)
         return cls(validation_commands=tuple(validation), fix_commands=tuple(fixes))
@@ -270,5 +275,5 @@ ToAgent = StartMessage | AnswerMessage | AckMessage | RefusedMessage | ParkMessa
 
 def _expand(settings: AnyCommand, python: str) -> AnyCommand:
     exits = settings.error_exits or error_exits(settings.command)
-    command = expand(settings.command, python)
+    command = expand(without_report(settings.command), python)
     return settings.model_copy(update={"command": command, "error_exits": exits})

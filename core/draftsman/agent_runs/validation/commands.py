@@ -27,7 +27,12 @@ from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.settings import Settings
 from draftsman.settings.agents import AgentSettings
 from draftsman.settings.http import HttpSettings
-from draftsman.settings.profiles import REPORT, CommandSettings, SetupSettings
+from draftsman.settings.profiles import (
+    REPORT,
+    CommandSettings,
+    SetupSettings,
+    without_report,
+)
 from draftsman.settings.quotas import QuotaSettings
 
 KEPT_BYTES: Final = 2000
@@ -226,7 +231,7 @@ class CommandRunner:
             missing = await self._is_missing(settings, code, output.text())
         return CommandResult(
             name=settings.name,
-            command=shlex.join(settings.command),
+            command=shlex.join(without_report(settings.command)),
             exit_code=code,
             seconds=clock() - started,
             output=output.text(),

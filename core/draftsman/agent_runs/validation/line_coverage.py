@@ -13,7 +13,7 @@ from draftsman.agent_runs.validation.fresh_clone import CommittedWork, fresh_clo
 from draftsman.errors import Failure
 from draftsman.jobs.reserved_names import Owner
 from draftsman.repos.repo_profile import CoverageProfile
-from draftsman.settings.profiles import CommandSettings
+from draftsman.settings.profiles import CommandSettings, without_report
 
 NAME: Final = "coverage"
 """Name of its entry among the validation results."""
@@ -37,7 +37,7 @@ async def measure(
     if await work.workspace.has_file(commit, report):
         return None, CommandResult(
             name=NAME,
-            command=shlex.join(profile.command),
+            command=shlex.join(without_report(profile.command)),
             exit_code=1,
             seconds=0.0,
             output=f"{report} is a file of the work, so it is no report; let the repository ignore"

@@ -9,10 +9,11 @@ from html import escape
 from typing import Any, Final
 
 from draftsman_testing.fake.markup import Markup, element, join
-from draftsman_testing.fake.page import Form, Guide, Page, action_form, writing
+from draftsman_testing.fake.page import Form, Guide, NotSent, Page, action_form
 from draftsman_testing.slack.event_delivery import Ack
 from draftsman_testing.slack.interactions import control
 from draftsman_testing.slack.message_store import controls
+from draftsman_testing.slack.messages import InvalidCommand
 from draftsman_testing.slack.page import mrkdwn
 from draftsman_testing.slack.page.blocks import MANY, PRESS, BlockHtml
 from draftsman_testing.slack.server import FakeSlack
@@ -46,7 +47,7 @@ class ChannelPage(Page):
             return self._modal(views[-1])
         label = f"Message to #{self._room.name}, or a command"
         draft = "" if self._slack.messages(self._room.id) else self._draft
-        composer = writing(label, "Send", draft, id="composer")
+        composer = self.writing(person, label, "Send", draft, id="composer")
         return join(*self._messages(person), composer)
 
     def _messages(self, person: str) -> Iterator[Markup]:
@@ -64,7 +65,8 @@ class ChannelPage(Page):
             if status := self._slack.status(self._room.id, ts):
                 thread.append(element("p", f"draftsman {status}", class_="context"))
             if not only:
-                thread.append(writing("Reply in this thread", "Reply", id=f"reply:{ts}", thread=ts))
+                label, id = "Reply in this thread", f"reply:{ts}"
+                thread.append(self.writing(person, label, "Reply", id=id, thread=ts))
             yield join(self._message(message, only), element("div", *thread, class_="thread"))
 
     def _message(self, message: Json, only: bool) -> Markup:
@@ -143,9 +145,12 @@ class ChannelPage(Page):
 
     async def _write(self, person: str, text: str, thread: str) -> Ack:
         wire = escape(text.replace("\r\n", "\n").strip(), quote=False)
-        if wire.startswith("/") and not thread:
+        if text.startswith("/") and not thread:
             name, _, rest = wire.partition(" ")
-            return await self._slack.command(person, self._room.id, rest, name)
+            try:
+                return await self._slack.command(person, self._room.id, rest, name)
+            except InvalidCommand as error:
+                raise NotSent(str(error)) from None
         wire = MENTION.sub(f"<@{self._world.bot_user}>", wire)
         return await self._slack.say(person, self._room.id, wire, thread or None)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 
 from draftsman_testing.fake.markup import Markup, element, join
-from draftsman_testing.fake.page import Form, Guide, Page, action_form, writing
+from draftsman_testing.fake.page import Form, Guide, Page, action_form
 from draftsman_testing.trello.entities import Attachment, Card, Comment
 from draftsman_testing.trello.operations import card_extras
 from draftsman_testing.trello.server import FakeTrello
@@ -40,7 +40,7 @@ class BoardPage(Page):
 
     def show(self, person: str) -> Markup:
         """Return the cards of each list."""
-        lists = (self._list(id, name) for id, name in self._lists())
+        lists = (self._list(id, name, person) for id, name in self._lists())
         return element("div", *lists, class_="columns")
 
     def _lists(self) -> Iterator[tuple[str, str]]:
@@ -48,12 +48,12 @@ class BoardPage(Page):
             if entry.board == self._board and not entry.closed:
                 yield entry.id, entry.name
 
-    def _list(self, id: str, name: str) -> Markup:
+    def _list(self, id: str, name: str, person: str) -> Markup:
         cards = [item for item in self._world.cards.values() if item.column == id]
-        shown = [self._card(card) for card in cards if not card.closed]
+        shown = [self._card(card, person) for card in cards if not card.closed]
         return element("section", element("h2", f"{name} ({len(shown)})"), *shown)
 
-    def _card(self, card: Card) -> Markup:
+    def _card(self, card: Card, person: str) -> Markup:
         return element(
             "article",
             element("span", card.name, class_="who"),
@@ -63,7 +63,9 @@ class BoardPage(Page):
             *(self._checklist(card, id) for id in self._checklists(card)),
             *(self._attachment(item) for item in card.attachments),
             element("div", *map(self._comment, self._trello.comments(card.id)), class_="thread"),
-            writing("Write a comment", "Comment", id=f"comment:{card.id}", card=card.id),
+            self.writing(
+                person, "Write a comment", "Comment", id=f"comment:{card.id}", card=card.id
+            ),
         )
 
     def _labels(self, card: Card) -> Markup:

@@ -98,6 +98,24 @@ async def test_a_command_a_message_and_a_reply_are_sent_as_a_person_sends_them()
         assert (reply["text"], reply["thread_ts"]) == ("2", message["ts"])
 
 
+async def test_a_command_that_no_app_has_is_refused_and_its_text_stays() -> None:
+    async with workspace() as (served, visitor):
+        await visitor.press("Send", text="/draftsmna help")
+        assert "/draftsmna is not a valid command." in await visitor.text()
+        await visitor.become("Ben")
+        [draft] = (await visitor.page()).select("textarea#composer")
+        assert draft.text == "/draftsman help <me>", "that of Anna is hers"
+        await visitor.become("Anna")
+        [draft] = (await visitor.page()).select("textarea#composer")
+        assert draft.text == "/draftsmna help"
+        await visitor.press("Send", text="/draftsman help")
+        assert (await served.received.get())["text"] == "help"
+        assert "not a valid command" not in await visitor.text()
+        await visitor.press("Send", text=" /draftsmna is a typo")
+        assert (await served.received.get())["event"]["text"] == "/draftsmna is a typo"
+        assert [draft.text for draft in (await visitor.page()).select("textarea#composer")] == [""]
+
+
 async def test_a_modal_is_filled_in_with_its_errors_and_closed() -> None:
     words = {"type": "plain_text", "text": "Week"}
     view = {

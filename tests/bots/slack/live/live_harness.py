@@ -86,11 +86,15 @@ class LiveHarness:
         item = Activity(ActivityKind.PLAN, "", key="plan", detail={"entries": steps})
         await self._add(work, item)
 
-    async def line(self, work: ClaimedJob, text: str) -> None:
+    async def line(
+        self, work: ClaimedJob, text: str, state: ActivityState = ActivityState.RUNNING
+    ) -> None:
         """Write a call of a tool."""
-        await self._add(
-            work, Activity(ActivityKind.TOOL, text, ActivityState.RUNNING, key=text[:99])
-        )
+        await self._add(work, Activity(ActivityKind.TOOL, text, state, key=text[:99]))
+
+    async def message(self, work: ClaimedJob, text: str) -> None:
+        """Write a message of the agent."""
+        await self._add(work, Activity(ActivityKind.MESSAGE, text))
 
     async def _add(self, work: ClaimedJob, *items: Activity) -> None:
         await self.rt.activity.append(work.lease, self._rows + 1, items, LIMIT)

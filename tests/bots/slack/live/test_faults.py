@@ -236,7 +236,7 @@ async def test_an_outage_of_slack_neither_fails_a_delivery_nor_starts_twice(
     await live.line(work, "make")
     for _ in range(5):
         await live.round()
-    assert live.tasks()["now"] == ("▸ make", "in_progress")
+    assert live.tasks()["now"] == ("make", "in_progress")
     await live.rt.asking.ask(work.lease, QUESTION)
     await live.deliver(work.number)
     (*_, question) = live.slack.messages(live.room, live.card()["ts"])

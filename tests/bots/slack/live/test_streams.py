@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.agent_runs.activity.activity import ActivityState
 from draftsman.database.database import Connection
 from draftsman.errors import Failure
 from draftsman.jobs.job import Source
@@ -37,7 +38,7 @@ async def test_steps_of_the_agent_are_task_cards_that_change(live: LiveHarness) 
         "step-1": ("step a", "complete"),
         "step-2": ("step b", "error"),
         "step-3": ("step c", "in_progress"),
-        "now": ("▸ npm test \u2039@U1\u203a", "in_progress"),
+        "now": ("npm test \u2039@U1\u203a", "in_progress"),
     }
     appended = live.slack.calls[-1] if live.slack.calls[-1].method == APPEND else None
     assert appended is None or len(appended.args["chunks"]) == 3, "only what changed is sent"
@@ -258,3 +259,27 @@ async def test_a_refused_stream_leaves_the_card(
     await live.deliver(work.number)
     assert "0 of 1 step: step a" in shown(live.card())
     assert live.health.ready
+
+
+@pytest.mark.parametrize(
+    ("state", "task"),
+    [
+        (ActivityState.COMPLETED, ("make", "complete")),
+        (ActivityState.FAILED, ("make", "error")),
+        (ActivityState.RUNNING, ("make (not finished)", "error")),
+        (ActivityState.PENDING, ("make (waited for a decision)", "complete")),
+        (None, ("I am done", "complete")),
+    ],
+)
+async def test_the_newest_call_of_a_run_that_waits_is_done_or_was_not_finished(
+    live: LiveHarness, state: ActivityState | None, task: tuple[str, str]
+) -> None:
+    work = await live.running()
+    await live.line(work, "make", state or ActivityState.RUNNING)
+    if state is None:
+        await live.message(work, "I am done")
+    await live.streaming(work)
+    await live.rt.asking.ask(work.lease, QUESTION)
+    await live.deliver(work.number)
+    await live.round()
+    assert live.tasks()["now"] == task

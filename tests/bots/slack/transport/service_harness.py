@@ -153,6 +153,7 @@ async def patient_runtime(settings: Settings, url: str) -> AsyncIterator[Runtime
 async def made(rt: Runtime) -> AsyncIterator[ServiceHarness]:
     """Provide a bot without a transport."""
     async with FakeSlack() as slack:
+        slack.commands |= {"/stuck", "/waits", "/fails"}
         slack.user("anna", id=ANNA)
         slack.subscribed.add("reaction_added")
         general = slack.channel("general", [ANNA])

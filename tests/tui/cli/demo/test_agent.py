@@ -27,6 +27,7 @@ from draftsman_tui.cli.demo.agent import (
     DemoModel,
     demo_agent,
     find_agent,
+    own_configuration,
     unusable_database,
 )
 from draftsman_tui.cli.demo.demo import Demo
@@ -158,3 +159,20 @@ def test_labels_of_steps_are_words_that_end_before_the_text() -> None:
     assert label_of("delivery_dead_lettered") == ("delivery", "red")
     assert label_of("job_dead_lettered") == ("dead", "red")
     assert all(len(label) < 10 for label, _ in STEPS.values())
+
+
+def test_each_kind_of_demo_has_its_own_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = []
+    for chosen in (True, False):
+        for chat in (None, "slack", "trello"):
+            monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+            monkeypatch.delenv("DRAFTSMAN_DATA_DIR", raising=False)
+            if chosen:
+                monkeypatch.setenv("DRAFTSMAN_DATA_DIR", str(tmp_path / "chosen"))
+            configs.append(own_configuration(chat))
+    assert len(set(configs)) == len(configs)
+    assert all(config.is_relative_to(tmp_path) for config in configs)
+    texts = [config.read_text() for config in configs]
+    assert texts == [f'data_dir = "{config.parent}"\n' for config in configs]

@@ -38,7 +38,6 @@ async def test_what_a_killed_demo_left_is_removed(
     with recorded(tmp_path, Left(cursor, BOARD)):
         [record] = tmp_path.iterdir()
         content = record.read_text()
-        assert await clean_up(rt, make.owner, tmp_path, remove) == "", "it runs"
     assert await clean_up(rt, make.owner, tmp_path, remove) == "", "it ended"
     await boards_of(rt).save(BoardConfig(board_id=BOARD, name="Work"), people.olga)
     asked, done = await make.asked(), await make.completed()

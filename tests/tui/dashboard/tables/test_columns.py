@@ -74,7 +74,18 @@ def test_columns_fit_and_are_cut_only_without_spare_width(
     end = placed[-1].x + placed[-1].size + gap(width)
     assert end <= width
     cut = [part for part in placed if part.size < content[part.nth]]
+    cut += [part for part in placed if part.size < cell_len(part.column.heading)]
     assert not cut or end >= width - 2 * gap(width)
+
+
+@cases("view", VIEWS)
+@cases("width", [80, 120, 200])
+def test_no_head_is_cut_while_the_table_is_narrower_than_the_screen(view: str, width: int) -> None:
+    columns = VIEWS[view].columns
+    placed = layout(columns, width, content=[1] * len(columns)).placed
+    end = placed[-1].x + placed[-1].size + gap(width)
+    cut = [part.column.heading for part in placed if part.size < cell_len(part.column.heading)]
+    assert end >= width - 2 * gap(width) or not cut
 
 
 WIDE = st.text(st.sampled_from("ab é日本⚙👍\u200f\u0301🇩🇪"), max_size=30)

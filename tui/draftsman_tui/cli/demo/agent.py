@@ -145,21 +145,25 @@ def _problem(settings: Settings, name: str) -> str | None:
     return check.problem and "; ".join(filter(None, (check.problem, check.hint)))
 
 
-def _own_folder() -> Path:
-    """Return the folder of the demo's data, in `DRAFTSMAN_DATA_DIR` or for this checkout."""
+def _own_folder(chat: str | None) -> Path:
+    """Return the folder of the demo's data, in `DRAFTSMAN_DATA_DIR` or for this checkout.
+
+    Each chat has its own: the bot of another would take its jobs and messages.
+    """
     from draftsman.basic_settings import default_data_dir, expand_user
 
+    demo = "demo" if chat is None else f"demo-{chat}"
     if chosen := os.environ.get("DRAFTSMAN_DATA_DIR"):
-        return Path(expand_user(chosen)).absolute() / "demo"
+        return Path(expand_user(chosen)).absolute() / demo
     folder = default_data_dir()
     source = source_folder()
     checkout = "" if source is None else f"-{text_digest(str(source))[:8]}"
-    return folder.with_name(f"{folder.name}-demo{checkout}")
+    return folder.with_name(f"{folder.name}-{demo}{checkout}")
 
 
-def own_configuration() -> Path:
+def own_configuration(chat: str | None) -> Path:
     """Return a configuration with data of its own, and remove variables of the user's."""
-    folder = _own_folder()
+    folder = _own_folder(chat)
     for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
         del os.environ[name]
     os.environ.pop("DATABASE_URL", None)

@@ -342,7 +342,7 @@ async def demo(
     _check_options(chat, no_browser, {"--answer": answer, "--kill": kill, "--json": app.json})
     is_isolated = app.config is None
     if app.config is None:
-        app.config = own_configuration()
+        app.config = own_configuration(chat)
     if not app.json:
         own = f"  its own data: {app.config.parent}" if is_isolated else ""
         app.out.print(line(styled(f"draftsman {__version__} demo", "bold"), styled(own, "dim")))
@@ -384,13 +384,15 @@ async def _demonstrate_in_chat(
 ) -> None:
     """Run the demo on the page of a chat until a shutdown signal."""
     from draftsman_tui.cli.demo import chat as chats
+    from draftsman_tui.cli.demo.unfinished import alone
 
     require(of_channel(chat))
     require(LOCAL_CHATS)
     request = "Tidy up" if agent == TIDY else REQUEST
     open_chat = partial(chats.CHATS[chat], agent, request)
     story = f"{chat} {agent}"
-    await chats.demonstrate_chat(app, open_chat, repo, env, story, browser=browser)
+    with alone(app.settings.data_dir):
+        await chats.demonstrate_chat(app, open_chat, repo, env, story, browser=browser)
 
 
 @contextmanager

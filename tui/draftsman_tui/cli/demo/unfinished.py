@@ -1,6 +1,7 @@
 """What a demo in a chat leaves behind: removed at its end.
 
-If it was killed, the next demo of the same chat goes on with it, and another demo removes it.
+If it was killed, the next demo of the same chat goes on with it, and another demo removes it. A
+data directory has a single demo in a chat at a time: all of them would take its jobs and messages.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from draftsman.errors import DraftsmanError
+from draftsman.errors import DraftsmanError, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.jobs.job import TERMINAL
 
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
 
+LOCK: Final = "demo.lock"
+"""The file that the running demo has locked, with the id of its process."""
 RECORDS: Final = "demo-chat-*.json"
-"""Files of demos in the data directory, which a running demo has locked."""
+"""Files of demos in the data directory."""
 Cursor = tuple[int, int, int]
 RemoveBoard = Callable[[str], Awaitable[object]]
 """Stops watching a board; raises DraftsmanError if it is not watched."""
@@ -69,20 +72,35 @@ class Left:
 
 
 @contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other demos in a chat out of a data directory for the block; raises UsageError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise UsageError(
+                f"a demo in a chat already runs in {folder} (process {file.read().strip() or '?'});"
+                " end it with Ctrl-C in its terminal first"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@contextlib.contextmanager
 def recorded(folder: Path, left: Left) -> Iterator[None]:
     """Record for the block what a demo would leave behind, with the state of its fake."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = _own_record(folder)
     written = path.with_suffix(".new")
-    with written.open("w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        json.dump(asdict(left), file)
-        file.flush()
-        written.rename(path)
-        try:
-            yield
-        finally:
-            _remove(path, left)
+    written.write_text(json.dumps(asdict(left)), encoding="utf-8")
+    written.rename(path)
+    try:
+        yield
+    finally:
+        _remove(path, left)
 
 
 def _own_record(folder: Path) -> Path:
@@ -101,16 +119,11 @@ def world_name() -> str:
 
 
 def _killed(folder: Path) -> Iterator[tuple[Path, Left]]:
-    """Yield the records of killed demos, each locked until the next."""
+    """Yield the records of killed demos."""
     for path in sorted(folder.glob(RECORDS)):
-        with path.open(encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                continue  # of a demo that runs
-            record = json.load(file)
-            first, second, third = record.pop("cursor")
-            yield path, Left((first, second, third), **record)
+        record = json.loads(path.read_text(encoding="utf-8"))
+        first, second, third = record.pop("cursor")
+        yield path, Left((first, second, third), **record)
 
 
 def take_over(folder: Path, story: str, can_go_on: Callable[[Path], bool]) -> Left | None:

@@ -168,10 +168,10 @@ async def _take_changes(
     app: App, request: Invocation, *, with_changes: bool
 ) -> tuple[Invocation, dict[str, Any]]:
     """Return the request, with the uncommitted changes of its folder; and which these are."""
-    from draftsman.agent_runs.uncommitted import take_changes, uncommitted_files
-
     if request.type != AGENT_TYPE and not with_changes:
         return request, {}
+    from draftsman.agent_runs.uncommitted import take_changes, uncommitted_files
+
     folder = request.repo or ""
     if with_changes:
         if not folder.startswith("/") or request.ref is not None:

@@ -21,7 +21,7 @@ from draftsman_tui.dashboard.dialogs.base import (
 
 
 class ConfirmDialog(Dialog[bool]):
-    """Yes or no; Enter means no."""
+    """Yes or no; Enter means no. A long note scrolls."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes", id="yes"),
@@ -33,7 +33,8 @@ class ConfirmDialog(Dialog[bool]):
         self._note = note
 
     def body(self) -> ComposeResult:
-        yield Static(safe(self._note), classes="body")
+        with VerticalScroll(classes="body"):
+            yield Static(safe(self._note))
 
     def action_answer(self, yes: bool) -> None:
         self.dismiss(yes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -12,11 +12,11 @@ from draftsman.actions.action import (
     Action,
     ActionResult,
     Call,
+    listed,
     name_of,
 )
 from draftsman.actions.jobs import Selection, job_names, select
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
-from draftsman.ids import job_name
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.tables.screen import MainScreen
 
 R = TypeVar("R")
+Row = TypeVar("Row")
 PROGRESS_DELAY: Final = 0.4
 """Seconds before the progress dialog opens."""
 
@@ -51,7 +52,7 @@ async def confirmed(screen: BaseScreen, selection: Selection, consequence: str =
     if screen.unloaded:
         is_one = screen.unloaded == 1
         note += f" {screen.unloaded:,} more of the group {'is' if is_one else 'are'} not loaded."
-    return await asked(screen, selection.question, note)
+    return await asked(screen, selection.question, "\n".join([note, *selection.lines]))
 
 
 async def act(
@@ -107,14 +108,16 @@ async def asked(screen: BaseScreen, question: str, note: str = "") -> bool:
     return await screen.ask(ConfirmDialog(question, note)) is True
 
 
-async def typed(screen: BaseScreen, action: Action[int, ..., Any], text: str) -> str:
-    """Return the text of an action on the selected jobs, which is asked for without one.
+async def typed(
+    screen: BaseScreen, action: Action[int, ..., Any], selection: Selection, text: str
+) -> str:
+    """Return the text of an action on selected jobs, which is asked for without one.
 
     It is "" if the user goes back. Raises the refusal of a single job before it asks.
     """
     if text or not action.takes.prompt:
         return text
-    numbers = screen.jobs()
+    numbers = selection.numbers
     if len(numbers) == 1:
         await action.asked(call_of(screen), numbers[0])
     prompt = action.takes.prompt.format(job_names(numbers))
@@ -123,29 +126,31 @@ async def typed(screen: BaseScreen, action: Action[int, ..., Any], text: str) ->
 
 async def perform_each(
     screen: BaseScreen,
-    action: Action[Any, ..., Any],
-    numbers: Sequence[int],
-    do: Callable[[int], Awaitable[ActionResult[Any]]],
+    action: Action[Row, ..., Any],
+    rows: Sequence[Row],
+    do: Callable[[Row], Awaitable[ActionResult[Any]]],
+    *,
+    job: Callable[[Row], int] = lambda row: row,  # type: ignore[assignment,return-value]
 ) -> list[ActionResult[Any]]:
-    """Act on each job in turn until Escape, continuing after a refusal; show what was done.
+    """Act on each row in turn until Escape, continuing after a refusal; show what was done.
 
-    Refused jobs and jobs that were not tried stay marked.
+    `job` returns the job of a row. Refused rows and rows that were not tried stay marked.
     """
-    results: dict[int, ActionResult[Any]] = {}
-    refused: dict[int, DraftsmanError] = {}
-    progress = ProgressDialog(action.progress or action.label, len(numbers))
+    results: dict[Row, ActionResult[Any]] = {}
+    refused: dict[Row, DraftsmanError] = {}
+    progress = ProgressDialog(action.progress or action.label, len(rows))
     timer = None
-    if len(numbers) > 1:
+    if len(rows) > 1:
         timer = screen.set_timer(PROGRESS_DELAY, lambda: _show(screen, progress))
     try:
-        for number in numbers:
+        for row in rows:
             try:
-                results[number] = await do(number)
+                results[row] = await do(row)
             except DatabaseUnreachable as error:
                 screen.show_error(screen.error_text(error))
                 break
             except DraftsmanError as error:
-                refused[number] = error
+                refused[row] = error
             progress.show(len(results) + len(refused), len(refused))
             if progress.stopped:
                 break
@@ -154,13 +159,13 @@ async def perform_each(
             timer.stop()
         if progress.is_attached:
             progress.dismiss(None)
-    screen.keep_marked([number for number in numbers if number not in results])
+    screen.keep_marked([job(row) for row in rows if row not in results])
     _report(screen, [*results.values()])
-    if untried := len(numbers) - len(results) - len(refused):
+    if untried := len(rows) - len(results) - len(refused):
         screen.show_error(
-            f"Stopped; {untried:,} of {len(numbers):,} jobs not processed; they stay marked"
+            f"Stopped; {untried:,} of {len(rows):,} {action.about}s not processed; they stay marked"
         )
-    _report_refusals(screen, refused)
+    _report_refusals(screen, {name_of(action.about, row): refused[row] for row in refused})
     return [*results.values()]
 
 
@@ -175,15 +180,16 @@ def job_command(
     """Declare the command of an action on the selected jobs that it fits."""
 
     async def run(screen: BaseScreen, text: str) -> None:
-        text = await typed(screen, action, text)
+        selection = await select(screen.rt, action, screen.jobs())
+        numbers = selection.numbers
+        text = await typed(screen, action, selection, text)
         if action.takes.prompt and not text:
             return
         arguments = action.takes.parse(text)
-        selection = await select(screen.rt, action, screen.jobs())
         consequence = f"Reason: {text}" if text else ""
-        numbers = selection.numbers
-        is_asked = bool(action.question) or (len(numbers) > 1 and not action.takes.prompt)
-        if not is_asked or await confirmed(screen, selection, consequence):
+        if not (action.question or len(numbers) > 1) or await confirmed(
+            screen, selection, consequence
+        ):
             call = call_of(screen, action)
             await perform_each(
                 screen, action, numbers, lambda job: action.run(call, job, **arguments)
@@ -228,20 +234,20 @@ def _report(screen: BaseScreen, results: Sequence[ActionResult[Any]]) -> None:
         screen.show_message(results_text(done))
 
 
-def _report_refusals(screen: BaseScreen, refused: dict[int, DraftsmanError]) -> None:
-    """Show the refused jobs: a line for each reason, or a dialog if there are many."""
-    reasons: dict[str, list[int]] = {}
-    for number, error in refused.items():
-        text = screen.error_text(error, printed_subject=job_name(number))
-        reasons.setdefault(text, []).append(number)
+def _report_refusals(screen: BaseScreen, refused: Mapping[str, DraftsmanError]) -> None:
+    """Show the refused rows, by name: a line for each reason, or a dialog if there are many."""
+    reasons: dict[str, list[str]] = {}
+    for name, error in refused.items():
+        text = screen.error_text(error, printed_subject=name)
+        reasons.setdefault(text, []).append(name)
     lines = [
         reason
-        if reason.startswith(job_names(numbers))
-        else f"{'each of ' if numbers[1:] else ''}{job_names(numbers)} {reason}"
-        for reason, numbers in reasons.items()
+        if reason.startswith(listed(names))
+        else f"{'each of ' if names[1:] else ''}{listed(names)} {reason}"
+        for reason, names in reasons.items()
     ]
     if len(lines) > MAX_NAMED:
-        title = f"{len(refused):,} jobs refused; they stay marked"
+        title = f"{len(refused):,} refused; they stay marked"
         screen.app.push_screen(TextDialog(title, "\n".join(lines)))
         return
     for line in lines:

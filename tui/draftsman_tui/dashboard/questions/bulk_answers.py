@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from draftsman.actions import questions as actions
-from draftsman.actions.action import MAX_NAMED, Action, listed
+from draftsman.actions.action import Action, listed
 from draftsman.deliveries.action_text import action_text
+from draftsman.deliveries.question_text import visible_context
 from draftsman.errors import Refused
 from draftsman.questions.answer import no_changes
-from draftsman.questions.question import Decision, OpenQuestion, QuestionKind
+from draftsman.questions.question import Decision, OpenQuestion, QuestionKind, asking_text
 from draftsman.text import first_line
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, PromptDialog
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
@@ -53,13 +55,16 @@ async def apply(screen: BaseScreen, decision: Decision | None, text: str) -> boo
 
 
 async def _answer(screen: BaseScreen, questions: Sequence[OpenQuestion], text: str) -> None:
+    count = len(questions)
     if not text:
-        names = listed([question.name for question in questions])
-        subject = f"One answer for {len(questions)} questions: {names}"
-        dialog = AnswerDialog(questions[0], QuestionContext(subject=subject))
+        subject = f"One answer for {count} questions: {_names(questions)}"
+        dialog = AnswerDialog(_all_texts(questions), QuestionContext(subject=subject))
         text = await screen.ask(dialog) or ""
     if text:
-        await _submit(screen, questions, actions.answer, text)
+        labels = {str(choice["value"]): str(choice["label"]) for choice in questions[0].choices}
+        note = f"Answer: {labels.get(text, text)}\n\n{_list(questions)}"
+        if await asked(screen, f"Answer {count} questions?", note):
+            await _submit(screen, questions, actions.answer, text)
 
 
 async def _decide(
@@ -69,11 +74,13 @@ async def _decide(
     refusing = [question for question in questions if not question.takes_changes]
     if decision is None:
         choices = [
-            (f"{one.replace('_', ' ')}{' of' * (one is Decision.REQUEST_CHANGES)} all {count}", one)
+            (f"{_verb(one)} all {count}", one)
             for one in DECIDING
             if one is not Decision.REQUEST_CHANGES or not refusing
         ]
-        decision = await screen.ask(ChoiceDialog(_list(questions), choices))
+        decision = await screen.ask(
+            ChoiceDialog(f"Decide {count} requests: {_names(questions)}", choices)
+        )
     if decision is None:
         return
     if decision is Decision.REQUEST_CHANGES and refusing:
@@ -88,7 +95,9 @@ async def _decide(
         asks = f"{action.takes.prompt.format(f'{count} requests').rstrip('?')}?"
         text = await screen.ask(PromptDialog(asks, action.takes.example)) or ""
     if text:
-        await _submit(screen, questions, action, text)
+        note = f"Reason: {text}\n\n{_list(questions)}"
+        if await asked(screen, f"{_verb(decision).capitalize()} {count} requests?", note):
+            await _submit(screen, questions, action, text)
 
 
 async def _submit(
@@ -97,11 +106,18 @@ async def _submit(
     action: Action[actions.QuestionRow, ..., Any],
     text: str,
 ) -> None:
-    ordinals = {question.job: question.ordinal for question in questions}
     call = call_of(screen, action)
     await perform_each(
-        screen, action, [*ordinals], lambda number: action(call, (number, ordinals[number]), text)
+        screen,
+        action,
+        [(question.job, question.ordinal) for question in questions],
+        lambda row: action(call, row, text),
+        job=lambda row: row[0],
     )
+
+
+def _verb(decision: Decision) -> str:
+    return decision.replace("_", " ") + " of" * (decision is Decision.REQUEST_CHANGES)
 
 
 def _shape(question: OpenQuestion) -> tuple[object, ...]:
@@ -109,16 +125,34 @@ def _shape(question: OpenQuestion) -> tuple[object, ...]:
     return question.kind, choices, tuple(question.labels()), question.freeform_allowed
 
 
+def _names(questions: Sequence[OpenQuestion]) -> str:
+    return listed([question.name for question in questions])
+
+
+def _all_texts(questions: Sequence[OpenQuestion]) -> OpenQuestion:
+    """Return the first question with the text of each, if they differ."""
+    first = questions[0]
+    if all(_asked(question) == _asked(first) for question in questions):
+        return first
+    return replace(first, text=_list(questions), context_snippet=None)
+
+
 def _list(questions: Sequence[OpenQuestion]) -> str:
-    """Return a line for each of the first questions: its job and what it is about."""
-    lines = [
-        f"{question.name}  {first_line(question.title, 40)}: {_subject(question)}"
-        for question in questions[:MAX_NAMED]
-    ]
-    hidden = len(questions) - len(lines)
-    return "\n".join([*lines, *([f"and {hidden} more"] if hidden else [])])
+    """Return each text once, below the names and titles of its questions."""
+    names: dict[str, list[str]] = {}
+    for question in questions:
+        names.setdefault(_asked(question), []).append(_name(question))
+    return "\n\n".join("\n".join([*lines, text]) for text, lines in names.items())
 
 
-def _subject(question: OpenQuestion) -> str:
+def _name(question: OpenQuestion) -> str:
+    name = f"{question.name}  {first_line(question.title, 40)}"
+    return f"{name} · {asking}" if (asking := asking_text(question.job, question.others)) else name
+
+
+def _asked(question: OpenQuestion) -> str:
+    """Return the whole text of a question, with its context and what an approval allows."""
+    context = visible_context(question) if question.context_snippet else ""
     action = question.approved_action
-    return action_text(action) if action else first_line(question.text, 80)
+    allowed = f"If approved: {action_text(action)}" if action else ""
+    return "\n".join(filter(None, (question.text, context, allowed)))

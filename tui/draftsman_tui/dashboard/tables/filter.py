@@ -173,8 +173,9 @@ class Filter:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The values of its fields, by name."""
-        return {name: getattr(self, name) for name in _PLAIN} | {"for": self.responders}
+        """The values of its fields and columns, by name."""
+        columns = {term.head: term.value for term in self.columns if term.sign == ":"}
+        return columns | {name: getattr(self, name) for name in _PLAIN} | {"for": self.responders}
 
     def period(self, now: datetime) -> tuple[datetime | None, datetime | None]:
         """Return the times between which matching rows were created; None: without a bound."""

@@ -293,9 +293,12 @@ class Resource(Generic[T]):
     async def _unknown_value(self, rt: Runtime, query: Query, left_out: Sequence[T]) -> str:
         """Return the sentence about a value of the filter that nothing has; "" for none."""
         seen: dict[str, set[str]] = {}
+        heads = [column.head.casefold() for column in self.columns]
         for row in left_out if query.filter else ():
             for name, values in self.filter_fields(row).values.items():
                 seen.setdefault(name, set()).update(values)
+            for head, cell in zip(heads, self.cells(row, query.now), strict=True):
+                seen.setdefault(head, set()).add(cell.text)
         sentence = _capitalized(await unknown_value(rt, query.filter.values, seen))
         return f"{sentence}." if sentence and not sentence.endswith("?") else sentence
 

@@ -145,15 +145,15 @@ def _fitting(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Any
 def _placed(
     columns: Sequence[tuple[int, Column[Any]]], width: int, content: Sequence[int]
 ) -> list[PlacedColumn]:
-    """Assign widths: minimum widths, then truncated columns.
+    """Assign widths: minimum widths, then truncated columns and heads.
 
-    A column without a fixed width, or else the last, is as wide as its text: numbers stay beside
-    the names that they belong to. Until the text is known, it takes the rest.
+    Columns without a fixed width, or else the last, are as wide as their texts: numbers stay beside
+    the names that they belong to. Until the text is known, the first of them takes the rest.
     """
     between = gap(width)
     room = width - LEAD - 1 - between * len(columns)
+    heads = [cell_len(column.heading) for _, column in columns]
     needs = [content[nth] if content else column.width for nth, column in columns]
-    heads = [len(column.head) for _, column in columns]
     widths = [column.width for _, column in columns]
     flexible = widths.index(0) if 0 in widths else len(widths) - 1
     minimums = [
@@ -161,12 +161,13 @@ def _placed(
         for (_, column), size, head, need in zip(columns, widths, heads, needs, strict=True)
     ]
     minimums[flexible] = MIN_FLEXIBLE
+    texts = list(map(max, minimums, heads, needs))
     desired = [
-        max(size, min(need, column.most))
-        for (_, column), size, need in zip(columns, minimums, needs, strict=True)
+        max(size, min(need, column.most)) if column.width else text
+        for (_, column), size, need, text in zip(columns, minimums, needs, texts, strict=True)
     ]
-    desired[flexible] = max(MIN_FLEXIBLE, heads[flexible], needs[flexible])
-    sizes = share(share(minimums, desired, room), list(map(max, minimums, needs)), room)
+    desired[flexible] = texts[flexible]
+    sizes = share(share(minimums, desired, room), texts, room)
     if not content:
         sizes[flexible] += max(0, room - sum(sizes))
     placed = []

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.channels import LOG, WEBHOOK, ChannelName, registry
 from draftsman.database.database import Database
@@ -29,8 +29,10 @@ from draftsman.jobs.runs.job_limits import check_override_names
 from draftsman.repos.repo_catalog import AmbiguousRepo, RepoLocation
 from draftsman.repos.repo_url import MAX_URL_LENGTH, is_repo_url, repository_top
 from draftsman.repos.service import CATALOG_AGE, Repos
-from draftsman.settings import Settings
 from draftsman.worker.registry.service import live_workers
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
 
 MAX_SUGGESTIONS: Final = 3
 MAX_SHOWN: Final = 60
