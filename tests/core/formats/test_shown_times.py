@@ -12,7 +12,7 @@ import draftsman
 ROOT: Final = Path(draftsman.__file__).parents[2]
 EXCEPT: Final = {
     "core/draftsman/formats/times.py",
-    "bots/draftsman_bots/mail/mail_handler.py",  # the header of a mail
+    "bots/draftsman_bots/mail/mail_handler.py",  # a key of the hour, which nobody sees
     "bots/draftsman_bots/trello/ids.py",  # as Trello writes it
     "core/draftsman/jobs/runs/service/settlement.py",  # a line of a log: in UTC, with its mark
     "core/draftsman/log.py",
