@@ -30,6 +30,7 @@ from draftsman.durations import parse_duration
 from draftsman.errors import CommandHint, UsageError
 from draftsman.formats.times import until as in_time
 from draftsman.ids import job_name, question_name
+from draftsman.jobs.job import TERMINAL
 from draftsman.people.policy import Verb
 from draftsman.questions.answer import Verdict, parse_answer
 from draftsman.questions.question import Decision, QuestionKind, QuestionStatus
@@ -258,9 +259,10 @@ async def refusal(rt: Runtime, verdict: Verdict, event: str) -> AnswerRefused:
         late = "your answer was recorded, but the job continued without it"
         return AnswerRefused(f"{text}; {late}", verdict, hint=next_step(verdict))
     option = " --with-answer" if question.kind is QuestionKind.INPUT else ""
-    retry = f"draftsman retry {job_name(verdict.job)}{option}"
-    late = f"your answer was recorded; after the job expires, run: {retry}"
-    return AnswerRefused(f"{text}; {late}", verdict)
+    has_ended = verdict.job_status in TERMINAL
+    lead = "to run the job with it" if has_ended else "to run the job with it, once it has expired"
+    retry = CommandHint("retry", f"{job_name(verdict.job)}{option}", lead=lead)
+    return AnswerRefused(f"{text}; your answer was recorded", verdict, hint=retry)
 
 
 def _held_says(question: Question, response: Response) -> str:
