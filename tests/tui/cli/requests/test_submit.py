@@ -362,10 +362,8 @@ async def test_a_type_without_its_worker_is_right_and_only_the_worker_is_missing
     cli: Cli, rt: Runtime
 ) -> None:
     """Its own name is no near name of it."""
-    types = [
-        TypeDescription(name=name, place="jobs:run", app="jobs")
-        for name in ("ops:long", "ops:broken")
-    ]
+    names = ["ops:long", "ops:broken"]
+    types = [TypeDescription(name=name, place="jobs:run", app="jobs") for name in names]
     about: dict[str, Any] = {"version": "1", "queues": ["default"], "slots": 1}
     worker = WorkerRegistration(rt.db, new_id(), types=names, described=types, **about)
     await worker.register()
