@@ -30,6 +30,7 @@ from draftsman.questions.question import (
     OpenQuestion,
     Question,
     QuestionKind,
+    replacement_of,
 )
 from draftsman.text import digest
 from draftsman_bots.conversation.replies import refused
@@ -245,7 +246,7 @@ async def _question_page(
     about = (fact for fact in facts(details, reader) if fact.label in ABOUT)
     action = question.approved_action
     context_text = question.context_snippet or ""
-    earlier = [other for other in details.questions if other.ordinal < question.ordinal]
+
     diff = shown_diff(review.patch) if review.patch else None
     is_live = status == 200 and entered is None
     entered = dict.fromkeys(ENTRIES, "") | (entered or {})
@@ -277,9 +278,7 @@ async def _question_page(
         review=review,
         diff=diff,
         unfolded=() if diff is None else unfolded(diff) | _named(diff, commented),
-        asked_before=next(
-            (other for other in reversed(earlier) if other.has_changes_requested), None
-        ),
+        asked_again=replacement_of(question, details.questions),
         context_shown=print_markdown(context_text),
         context_diff=shown_diff(context_text) if is_diff(context_text) else None,
         since=shown_diff(review.since_patch) if review.since_patch else None,

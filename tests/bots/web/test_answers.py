@@ -202,6 +202,23 @@ async def test_a_new_approval_repeats_what_was_asked_for(
     assert asked < page.index("<p>add a test</p>") < page.index("<code>a.py:3</code> why?")
 
 
+async def test_a_replaced_approval_links_the_one_that_repeats_what_was_asked_for(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    work = await make.overtaken(people.carol)
+    dave = await inbox.visit(people.dave)
+    page = (await dave.get(f"/questions/{work.name}/2")).text
+    asked = page.index(
+        f'Asked for in <a href="/questions/{work.name}/1">{work.name}/1</a> by carol'
+    )
+    assert asked < page.index("<p>use the v2 API</p>") < page.index("<code>a.py:3</code> handle")
+    old = (await dave.get(f"/questions/{work.name}/1")).text
+    link = f'it is asked again as <a href="/questions/{work.name}/2">{work.name}/2</a>'
+    assert link in old
+    assert "requests changes: use the v2 API" in old
+    assert link not in page
+
+
 async def test_the_context_is_read_before_the_facts_as_markdown_and_as_it_was_written(
     inbox: Inbox, make: Factory, people: People
 ) -> None:

@@ -214,6 +214,23 @@ async def test_changes_are_requested_with_comments(as_: As, make: Factory, rt: R
     assert message.text == "add a test\n\na.py:2: why=2?\nb.txt: name it"
 
 
+async def test_an_approval_that_is_asked_again_repeats_the_requested_changes(
+    as_: As, make: Factory, people: People
+) -> None:
+    work = await make.overtaken(people.carol)
+    first, second = f"{work.name}/1", f"{work.name}/2"
+    asked = (await as_("dave")("questions", second)).out
+    heading, reason, comment = asked.partition("changes requested by ")[2].splitlines()[:3]
+    assert heading == f"carol in {first}:"
+    assert (reason.strip(), comment.strip()) == ("use the v2 API", "a.py:3: handle None")
+    late = await as_("dave")("approve", first)
+    late.refused(1, f"{first} was replaced: it is asked again as {second}")
+    late.refused(1, f"to see it: draftsman show {second}")
+    assert (await as_("dave")("show", second)).code == 0
+    shown = (await as_("dave")("show", work.name)).out
+    assert f"asked again as {second}" in shown
+
+
 async def test_changes_are_requested_by_the_lines_of_a_file(
     as_: As, make: Factory, rt: Runtime
 ) -> None:

@@ -24,6 +24,7 @@ from draftsman.questions.question import (
     Question,
     QuestionKind,
     QuestionStatus,
+    replacement_of,
 )
 from draftsman.questions.review_comment import comments_of
 from draftsman.questions.rights import responders_text
@@ -82,6 +83,9 @@ def heading(question: Question, details: JobDetails, reader: Reader) -> Line:
     resolution = resolution_spans(question)
     if question.has_changes_requested:
         resolution = resolution[:-1]  # its text and comments are those of an answer below
+    replaced: Line = ()
+    if (replacement := replacement_of(question, details.questions)) is not None:
+        replaced = (faint(" · asked again as "), name(replacement.name))
     answered: Line = ()
     if question.answered_at is not None:
         answered = (LineSpan(", ", meaning), reader.ago(question.answered_at, meaning))
@@ -92,6 +96,7 @@ def heading(question: Question, details: JobDetails, reader: Reader) -> Line:
         *answered,
         faint(" · asked "),
         reader.ago(question.asked_at, Meaning.NEUTRAL),
+        *replaced,
     )
 
 
