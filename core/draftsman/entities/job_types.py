@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 JOB_TYPES: Final[Entity[PublishedType]] = Entity(
-    empty="no job types yet: a worker publishes those of its code when it starts",
+    empty="no job types yet: a worker publishes those of its code a moment after its start",
     hint="to start one with your code: draftsman up --app MODULE",
     json_class="draftsman.job_types.published.description:PublishedType",
     listing=Listing(

@@ -50,9 +50,7 @@ class WorkerRow:
 
 def health_of(worker: RegisteredWorker, settings: Settings) -> Health:
     """Return the health of a worker."""
-    from draftsman.worker.registry.registered_worker import is_lost
-
-    if is_lost(worker, settings.worker.lease):
+    if worker.lost:
         return Health.LOST
     if worker.heartbeat_age > 2 * settings.worker.heartbeat + 5:
         return Health.SILENT

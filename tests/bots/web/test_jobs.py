@@ -143,7 +143,7 @@ async def test_a_page_names_no_command_and_no_code_where_it_has_links_and_words(
     await rt.settlement.failure(work, Failure("gone"))
     ben = await inbox.visit(people.ben)
     page = (await ben.get(f"/jobs/{work.name}")).text
-    assert "gone (infrastructure error)" in page
+    assert "gone (unexpected error)" in page
     assert not re.search(
         r">[^<]*(draftsman [a-z]|run \.\d|[A-Z]_[A-Z])", page[page.index("<main") :]
     )

@@ -250,6 +250,7 @@ def worker(number: int, silent: float) -> WorkerRow:
         busy=3,
         heartbeat_age=silent,
         connected=True,
+        lost=False,
         leader=number == 1,
     )
     return WorkerRow(row, Health.SILENT if silent > 60 else Health.ALIVE)

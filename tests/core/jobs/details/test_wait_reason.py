@@ -57,9 +57,10 @@ async def test_a_retry_is_from_a_checkpoint_only_if_there_is_one(
     await rt.settlement.failure(parent, Failure("broken", declared="PERMANENT"))
     saved = await make.running()
     await rt.checkpoints.save(saved.lease, {"page": 2})
+    await rt.checkpoints.log(saved.lease, 1, "page 2")
     await rt.settlement.failure(saved, Failure("broken", declared="PERMANENT"))
     steps = [
-        (await rt.read_model.why(number)).next_step.partition("; to read")[0]
+        (await rt.read_model.why(number)).next_step.partition("; to take")[0]
         for number in (never, child, parent.number)
     ]
     assert steps == [

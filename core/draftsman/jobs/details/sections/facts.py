@@ -89,11 +89,16 @@ def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
         yield _fact("dismissed", why.dismissal)
     if why.retried_as is not None:
         yield _fact("retried", f"as {job_name(why.retried_as)}")
-    is_open = job.status in FAILURES and why.retried_as is None and why.dismissal is None
-    if why.reason == "no_program" or (is_open and reader.types_commands):
+    if why.reason == "no_program" or (is_open_failure(details) and reader.types_commands):
         yield _fact("next", why.next_step_in(reader.hint))
     if job.finished_at:
         yield Fact("finished", (reader.ago(job.finished_at),))
+
+
+def is_open_failure(details: JobDetails) -> bool:
+    """Return whether a job failed, and was neither retried nor dismissed: it says what next."""
+    why = details.wait_reason
+    return details.job.status in FAILURES and why.retried_as is None and why.dismissal is None
 
 
 def _explained(why: WaitReason, reader: Reader) -> str:
