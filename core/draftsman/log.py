@@ -2,6 +2,11 @@
 
     2026-01-02T03:04:05.678Z info draftsman.worker.worker claimed job=D-142 run=2 queue=default
 
+or, with the format `json`, a JSON object:
+
+    {"time": "2026-01-02T03:04:05.678Z", "level": "info", "logger": "draftsman.worker.worker",
+     "message": "claimed", "job": "D-142", "run": 2, "worker": "6d0f9a1c", "queue": "default"}
+
 `setup` configures the standard library's logging once per process; all other modules use
 `logging.getLogger(__name__)` and `extra=keys(job=…)`. An exception becomes `error="Type: text"`;
 its traceback appears at level debug only. A log that cannot be written never stops the process.
@@ -12,14 +17,17 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import math
 import os
 import re
 import sys
 import time
 import traceback
 from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypedDict, Unpack
 
 from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.secret_formats import HIDDEN, hide_secrets
@@ -35,6 +43,10 @@ OWN = ("draftsman", "draftsman_tui", "draftsman_bots", "draftsman_soak")
 
 _hidden: set[str] = set()
 """Values of secrets that this process has read."""
+WORKER: Final[ContextVar[str | None]] = ContextVar("worker", default=None)
+"""The worker that logs, for records in JSON."""
+RUN: Final[ContextVar[tuple[str, int] | None]] = ContextVar("run", default=None)
+"""The job and the number of its run in which this task logs, for records in JSON."""
 
 
 class LogFields(TypedDict, total=False):
@@ -105,11 +117,13 @@ def setup(settings: LogSettings, stream: TextIO | None = None) -> None:
     """
     level = getattr(logging, settings.level.upper())
     screen = _Screen(stream or sys.stderr)
-    screen.setFormatter(_Line(tracebacks=level <= logging.DEBUG, color=_wants_color(screen)))
+    tracebacks = level <= logging.DEBUG
+    as_json = _JsonLine(tracebacks=tracebacks) if settings.format == "json" else None
+    screen.setFormatter(as_json or _Line(tracebacks=tracebacks, color=_wants_color(screen)))
     handlers: list[logging.Handler] = [screen]
     if settings.file is not None:
         handlers.append(_File(settings.file, screen))
-        handlers[-1].setFormatter(_Line(tracebacks=level <= logging.DEBUG))
+        handlers[-1].setFormatter(as_json or _Line(tracebacks=tracebacks))
     root = logging.getLogger()
     for old in [handler for handler in root.handlers if isinstance(handler, _Screen | _File)]:
         root.removeHandler(old)
@@ -164,6 +178,8 @@ class _File(logging.Handler):
 
 
 _COLORS = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
+_BASE: Final = frozenset({"time", "level", "logger", "message"})
+_EVENT: Final = re.compile(r" event=(\w+)(?= |$)")
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 _ORDER = {key: index for index, key in enumerate(LogFields.__annotations__)}
 
@@ -191,6 +207,64 @@ class _Line(logging.Formatter):
         if not self._color:
             return name
         return f"\x1b[{_COLORS.get(record.levelname, '0')}m{name}\x1b[0m"
+
+
+class _JsonLine(logging.Formatter):
+    """A JSON object on a line, in ASCII: no text can break the line or control a terminal."""
+
+    def __init__(self, *, tracebacks: bool) -> None:
+        super().__init__()
+        self._tracebacks = tracebacks
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, object] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": redact(_message(record)),
+        }
+        if (run := RUN.get()) is not None and getattr(record, "job", None) is None:
+            entry["job"], entry["run"] = run
+        if (worker := WORKER.get()) is not None:
+            entry["worker"] = worker
+        for key, value in _extras(record):
+            if key not in _BASE:
+                is_plain = isinstance(value, bool | int) or (
+                    isinstance(value, float) and math.isfinite(value)
+                )
+                entry[key] = value if is_plain else redact(str(value))
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            entry["error"] = redact(f"{type(error).__name__}: {error}")
+            if self._tracebacks:
+                entry["traceback"] = redact("".join(traceback.format_exception(error)))
+        return json.dumps(entry)
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a log, in either format."""
+
+    level: str
+    logger: str
+    text: str
+    event: str | None
+
+
+def parse_line(line: str) -> LogLine | None:
+    """Parse a line of a log; None for a line that is no record."""
+    if line.startswith("{"):
+        try:
+            entry = json.loads(line)
+            text, event = entry["message"], entry.get("event")
+            return LogLine(entry["level"], entry["logger"], text, event)
+        except (ValueError, KeyError, TypeError):
+            return None
+    match line.split(" ", 3):
+        case [_, level, logger, text]:
+            found = _EVENT.search(text)
+            return LogLine(level, logger, text, found[1] if found else None)
+    return None
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -18,6 +18,7 @@ from draftsman.job_types.app import (
 )
 from draftsman.job_types.lifespan import opened_lifespans
 from draftsman.job_types.process_runs import ProcessRuns
+from draftsman.log import WORKER
 from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.process_name import PROCESS_NAME
 from draftsman.processes.shutdown import shutdown_signals
@@ -50,6 +51,7 @@ async def run_worker(
     """
     deny_inspection()
     id = new_id()
+    WORKER.set(worker_name(id))
     PROCESS_NAME.set(f"draftsman worker {worker_name(id)}")
     types = load_types(app)
     if types:

@@ -154,7 +154,7 @@ CREATE OR REPLACE FUNCTION draftsman.waiting_for_types(
 LANGUAGE sql STABLE SET enable_seqscan = off SET jit = off AS $$
     WITH served AS MATERIALIZED (
         SELECT q.queue, array_agg(DISTINCT t.type) AS types
-          FROM draftsman.serving_workers(lease) w
+          FROM draftsman.leased_workers(lease) w
          CROSS JOIN LATERAL unnest(w.queues) AS q (queue)
          CROSS JOIN LATERAL unnest(w.types) AS t (type)
          GROUP BY q.queue
@@ -204,7 +204,7 @@ SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     freed int := 0;
 BEGIN
-    IF NOT EXISTS (SELECT FROM draftsman.serving_workers(lease)) THEN
+    IF NOT EXISTS (SELECT FROM draftsman.leased_workers(lease)) THEN
         RETURN 0;
     END IF;
     WITH waiting AS MATERIALIZED (
@@ -240,12 +240,12 @@ BEGIN
     FOR served IN
         SELECT q.queue, ARRAY(
                    SELECT t.type
-                     FROM draftsman.serving_workers(lease) w
+                     FROM draftsman.leased_workers(lease) w
                     CROSS JOIN LATERAL (SELECT DISTINCT unnest(w.types) AS type) t
                     WHERE q.queue = ANY (w.queues)
                     GROUP BY t.type HAVING count(*) = q.workers) AS types
           FROM (SELECT q.queue, count(*) AS workers
-                  FROM draftsman.serving_workers(lease) w
+                  FROM draftsman.leased_workers(lease) w
                  CROSS JOIN LATERAL (SELECT DISTINCT unnest(w.queues) AS queue) q
                  GROUP BY q.queue) q
          ORDER BY q.queue

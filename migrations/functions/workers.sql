@@ -20,8 +20,9 @@ CREATE OR REPLACE VIEW draftsman.heartbeats AS
       LEFT JOIN draftsman.workers w ON w.id = j.worker_id
      WHERE j.status IN ('claimed', 'running');
 
--- The workers that claim jobs now, given the seconds of a lease.
-CREATE OR REPLACE FUNCTION draftsman.serving_workers(lease float8) RETURNS SETOF draftsman.workers
+-- The workers that take jobs as far as their lease tells, in seconds. Sweeps that change jobs read
+-- these: a worker whose connection breaks for a moment keeps what waits for it.
+CREATE OR REPLACE FUNCTION draftsman.leased_workers(lease float8) RETURNS SETOF draftsman.workers
 LANGUAGE sql STABLE AS $$
     SELECT w.* FROM draftsman.workers w
      WHERE NOT w.draining AND w.heartbeat_at > draftsman.now() - make_interval(secs => lease)
@@ -35,6 +36,26 @@ LANGUAGE sql STABLE AS $$
          WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = lock_id::oid
            AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d
                               WHERE d.datname = pg_catalog.current_database()))
+$$;
+
+-- The workers that are alive to all that people and programs read: those that were not silent for
+-- their lease, nor for 15 s while their session lock is free.
+CREATE OR REPLACE FUNCTION draftsman.live_workers(lease float8) RETURNS SETOF draftsman.workers
+LANGUAGE sql STABLE AS $$
+    SELECT w.* FROM draftsman.workers w
+     WHERE w.heartbeat_at > draftsman.now() - make_interval(secs => lease)
+       AND (w.heartbeat_at > draftsman.now() - make_interval(secs => 15)
+            OR w.lock_id::oid IN (
+               SELECT l.objid FROM pg_catalog.pg_locks l
+                WHERE l.locktype = 'advisory' AND l.classid = 1146242644
+                  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d
+                                     WHERE d.datname = pg_catalog.current_database())))
+$$;
+
+-- The live workers that claim jobs now.
+CREATE OR REPLACE FUNCTION draftsman.serving_workers(lease float8) RETURNS SETOF draftsman.workers
+LANGUAGE sql STABLE AS $$
+    SELECT w.* FROM draftsman.live_workers(lease) w WHERE NOT w.draining
 $$;
 
 -- A bot may hold the lease of a poller, which has the name of its channel, and no other.
@@ -168,6 +189,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION draftsman.grant_workers() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
+        draftsman.leased_workers(float8), draftsman.live_workers(float8),
         draftsman.serving_workers(float8), draftsman.is_connected(int),
         draftsman.verdict(draftsman.suspect_status, bigint, bigint)');
     SELECT draftsman.grant_to('worker', 'EXECUTE ON FUNCTION

@@ -180,6 +180,21 @@ class Factory:
         await self.rt.asking.ask(work.lease, REVIEW)
         return work
 
+    async def overtaken(self, actor: Actor, **fields: Any) -> ClaimedJob:
+        """Request changes of an approval that its agent replaces: its tree is another by then."""
+        asks = REVIEW.model_copy(update={"on_changes": OnChanges.CONTINUE})
+        work = await self.running(**fields)
+        await self.rt.changes.store(work.lease, PATCH)
+        await self.rt.asking.ask(work.lease, asks)
+        comments = [{"path": "a.py", "line": 3, "text": "handle None"}]
+        await self.review(
+            work.number, Decision.REQUEST_CHANGES, actor, reason="use the v2 API", comments=comments
+        )
+        again = await self.running(work.number)
+        await self.rt.changes.store(again.lease, PATCH.replace(b"+2\n", b"+two\n"))
+        await self.rt.asking.ask(again.lease, asks)
+        return again
+
     async def answer(
         self, job: int, text: str, actor: Actor | None = None, n: int = 1, *, only: bool = False
     ) -> Verdict:

@@ -11,17 +11,19 @@ import stat
 import subprocess
 import sys
 import time
+from contextvars import copy_context
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from draftsman.formats.secret_formats import HIDDEN
-from draftsman.log import keys, redact, setup
+from draftsman.log import RUN, WORKER, LogEvent, LogLine, keys, parse_line, redact, setup
 from draftsman.settings.log import LogSettings
 from tests.support.cases import cases
 
 LOG = logging.getLogger("draftsman.test")
+FORMATS: tuple[Literal["text", "json"], ...] = ("text", "json")
 
 
 class Terminal(io.StringIO):
@@ -45,10 +47,12 @@ def _colour_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _screen(
-    level: Literal["debug", "info", "warning", "error"] = "info", file: Path | None = None
+    level: Literal["debug", "info", "warning", "error"] = "info",
+    file: Path | None = None,
+    form: Literal["text", "json"] = "text",
 ) -> io.StringIO:
     stream = io.StringIO()
-    setup(LogSettings(level=level, file=file), stream)
+    setup(LogSettings(level=level, file=file, format=form), stream)
     return stream
 
 
@@ -203,16 +207,17 @@ SECRET = "s3cr3t" * 6
     ],
 )
 def test_no_secret_is_written(text: str) -> None:
-    stream = _screen("debug")
-    LOG.info(text)
-    LOG.info("said %s", text)
-    LOG.info("said", extra=keys(actor=text))
-    try:
-        raise RuntimeError(text)
-    except RuntimeError:
-        LOG.exception("failed")
-    assert "s3cr3t" not in stream.getvalue()
-    assert HIDDEN in stream.getvalue()
+    for form in FORMATS:
+        stream = _screen("debug", form=form)
+        LOG.info(text)
+        LOG.info("said %s", text)
+        LOG.info("said", extra=keys(actor=text))
+        try:
+            raise RuntimeError(text)
+        except RuntimeError:
+            LOG.exception("failed")
+        assert "s3cr3t" not in stream.getvalue(), form
+        assert HIDDEN in stream.getvalue(), form
 
 
 @cases(
@@ -365,3 +370,87 @@ def test_a_line_can_be_parsed() -> None:
     LOG.info("said", extra=keys(actor='quo"te \\ and space'))
     value = stream.getvalue().split("actor=", 1)[1]
     assert json.loads(value) == 'quo"te \\ and space'
+
+
+# Records in JSON.
+
+
+def _json_lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_record_in_json_is_an_object_on_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "draftsman.log"
+    stream = _screen(file=file, form="json")
+    LOG.warning("claimed %d jobs", 3, extra=keys(job="D-142", run=2, queue=None, seconds=0.5))
+    (entry,) = _json_lines(stream)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry.pop("time"))
+    assert entry == {
+        "level": "warning",
+        "logger": "draftsman.test",
+        "message": "claimed 3 jobs",
+        "job": "D-142",
+        "run": 2,
+        "seconds": 0.5,
+    }
+    assert file.read_text(encoding="utf-8") == stream.getvalue()
+
+
+def test_a_record_in_json_has_the_worker_and_the_run_in_which_it_is_logged() -> None:
+    stream = _screen(form="json")
+
+    def work() -> None:
+        WORKER.set("6d0f9a1c")
+        LOG.info("starts")
+        RUN.set(("D-1", 3))
+        LOG.info("works")
+        LOG.info("another", extra=keys(job="D-2"))
+
+    copy_context().run(work)
+    LOG.info("outside")
+    fields = [
+        (entry.get("worker"), entry.get("job"), entry.get("run")) for entry in _json_lines(stream)
+    ]
+    assert fields == [
+        ("6d0f9a1c", None, None),
+        ("6d0f9a1c", "D-1", 3),
+        ("6d0f9a1c", "D-2", None),
+        (None, None, None),
+    ]
+
+
+def test_no_text_breaks_a_line_in_json_or_controls_a_terminal() -> None:
+    stream = _screen(form="json")
+    text = "a\nb\x1b[31m\u202e\u2028\x9b\u00e9"
+    LOG.info("%s", text, extra={"message_of": text, "level": "forged"})
+    (line,) = stream.getvalue().splitlines()
+    assert line.isascii()
+    assert line.isprintable()
+    entry = json.loads(line)
+    assert (entry["message"], entry["message_of"], entry["level"]) == (text, text, "info")
+
+
+def test_json_has_an_error_and_its_traceback_at_level_debug_only() -> None:
+    for has_traceback in (False, True):
+        stream = _screen("debug" if has_traceback else "info", form="json")
+        try:
+            raise RuntimeError("gone")
+        except RuntimeError:
+            LOG.exception("failed", extra={"ratio": float("nan")})
+        (entry,) = _json_lines(stream)
+        assert (entry["error"], entry["ratio"]) == ("RuntimeError: gone", "nan")
+        assert ("traceback" in entry) is has_traceback
+
+
+def test_lines_of_both_formats_are_parsed() -> None:
+    event = LogEvent.WORKER_STARTED
+    for form in FORMATS:
+        stream = _screen(form=form)
+        LOG.warning("worker w1", extra=keys(event=event))
+        LOG.info("worker w1 is busy")
+        first, second = map(parse_line, stream.getvalue().splitlines())
+        assert first is not None
+        assert (first.level, first.logger, first.event) == ("warning", "draftsman.test", event)
+        assert second == LogLine("info", "draftsman.test", "worker w1 is busy", None)
+    for line in ("", "{", "{}", "[1]", "{1: 2}", "two words"):
+        assert parse_line(line) is None, line

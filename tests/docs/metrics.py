@@ -13,7 +13,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from draftsman import resources
-from draftsman.metrics import DatabaseGauge, Metric
+from draftsman.metrics import DatabaseGauge, Metric, Values
 from draftsman_bots.forges.receiver import ForgeHealth
 from draftsman_bots.pagers.service import PagerHealth
 from draftsman_bots.slack.health import BotHealth as SlackHealth
@@ -67,8 +67,9 @@ def _of_core() -> Iterator[Metric]:
         if "from draftsman.metrics import" in path.read_text(encoding="utf-8"):
             name = ".".join(path.relative_to(CORE.parent).with_suffix("").parts)
             for value in vars(importlib.import_module(name)).values():
-                if isinstance(value, Metric):
-                    yield value
+                metric = value.metric if isinstance(value, Values) else value
+                if isinstance(metric, Metric):
+                    yield metric
 
 
 def _of_registry(registry: CollectorRegistry) -> Iterator[Row]:

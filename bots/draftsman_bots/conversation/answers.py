@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from draftsman.errors import UsageError
-from draftsman.questions.answer import ParsedAnswer, parse_answer
+from draftsman.questions.answer import ParsedAnswer, near_choices, parse_answer
 from draftsman.questions.question import Decision, Question, QuestionKind
 from draftsman.questions.response import build_response
 from draftsman_bots.conversation.typography import DASHES, LONG_DASHES, bare, plain, stripped
 
+MIN_NEAR: Final = 3
+"""Characters of a text that is a mistyped choice."""
 VERBS: Final = {
     "approve": Decision.APPROVE,
     "deny": Decision.DENY,
@@ -73,6 +75,16 @@ def names_choice(question: Question, text: str) -> bool:
     """Return whether a text names a choice of the question."""
     answer = _parse(question, text)
     return answer is not None and answer.value is not None
+
+
+def nearly_names_choice(question: Question, text: str) -> bool:
+    """Return whether a whole text is nearly the name of a choice: it is rather mistyped than talk.
+
+    A word of one or two letters begins many names.
+    """
+    is_word = len(stripped(text)) >= MIN_NEAR and "\n" not in stripped(text)
+    is_input = question.kind is QuestionKind.INPUT
+    return is_word and is_input and bool(near_choices(question, stripped(text)))
 
 
 def _parse(question: Question, text: str) -> ParsedAnswer | None:

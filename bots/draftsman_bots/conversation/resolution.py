@@ -26,6 +26,7 @@ from draftsman_bots.conversation.answers import (
     accepting_questions,
     is_decision_word,
     names_choice,
+    nearly_names_choice,
 )
 from draftsman_bots.conversation.commands import About
 from draftsman_bots.conversation.parser import ATTENTION, ParsedText
@@ -272,8 +273,8 @@ def _resolve_answer(
         is_meant = is_certain or _is_meant(parsed, place, open_questions)
         outcome = Outcome.WRONG_KIND if is_meant else Outcome.TALK
         return Resolved(outcome, open_questions, decision=decision, is_certain=is_certain)
-    if decision is None and accepting:
-        candidates = accepting
+    if decision is None:
+        candidates = accepting or _nearly_named(parsed, candidates) or candidates
     if parsed.unknown and not _names_any(parsed, candidates):
         is_meant = parsed.addressed or place.talk is Talk.ALL
         is_meant = is_meant or (
@@ -346,6 +347,8 @@ def _is_meant(parsed: ParsedText, place: Place, questions: Sequence[Question]) -
         return True
     if _names_any(parsed, questions) or is_number(parsed.answer):
         return True
+    if _nearly_named(parsed, questions):
+        return True
     return place.talk is Talk.PERMITTED and any(
         item.freeform_allowed and item.name in place.permitted for item in questions
     )
@@ -358,6 +361,10 @@ def _is_decisive(parsed: ParsedText) -> bool:
 
 def _names_any(parsed: ParsedText, questions: Sequence[Question]) -> bool:
     return any(names_choice(item, parsed.answer_line) for item in questions)
+
+
+def _nearly_named(parsed: ParsedText, questions: Sequence[Question]) -> list[Question]:
+    return [item for item in questions if nearly_names_choice(item, parsed.answer)]
 
 
 def _accepting(parsed: ParsedText, questions: Sequence[Question]) -> list[Question]:

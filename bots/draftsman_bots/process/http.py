@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from draftsman.errors import ConfigError
+from draftsman.metrics import process_metrics
 from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.process.http_protocols import MAX_HEAD_BYTES, PROTOCOLS
 
@@ -57,7 +58,8 @@ def health_routes(health: HealthSource, *, alone: bool = True) -> list[Route]:
         return JSONResponse(health.as_json(), status_code=200 if health.ready else 503)
 
     async def metrics(_: Request) -> Response:
-        return Response(health.metrics(), media_type=METRICS_CONTENT_TYPE)
+        body = health.metrics() + process_metrics().encode()
+        return Response(body, media_type=METRICS_CONTENT_TYPE)
 
     details = [Route("/readyz", ready), Route("/metrics", metrics)]
     return [Route("/healthz", alive), *(details if alone else ())]

@@ -16,7 +16,7 @@ from draftsman.ids import job_name, question_name
 from draftsman.people import visibility
 
 if TYPE_CHECKING:
-    from draftsman.deliveries.documents.document import Span, Text
+    from draftsman.deliveries.documents.document import Text
     from draftsman.jobs.fits import Fit
     from draftsman.people.actor import Actor
     from draftsman.people.policy import Verb
@@ -137,9 +137,11 @@ class ActionResult(Generic[R_co]):
         """The JSON document."""
         return self.value if self.data is None else self.data
 
-    def predicate(self, show: Callable[[Span], str] = str) -> str:
-        """Return the sentence about the row; `show` prints people and times in a medium."""
-        return self.says + "".join(map(show, self.detail))
+    def predicate(self) -> str:
+        """Return the sentence about the row, with local times."""
+        from draftsman.deliveries.documents.document import local_text
+
+        return self.says + "".join(map(local_text, self.detail))
 
     @property
     def spans(self) -> Text:

@@ -23,13 +23,14 @@ from draftsman.actions.action import (
 from draftsman.actions.jobs import resume_hint
 from draftsman.agent_runs.changes.comment_parsing import read_comments, split_comments
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
-from draftsman.deliveries.documents.document import LABELS, Time
+from draftsman.deliveries.documents.document import LABELS, Time, local_text
 from draftsman.deliveries.documents.document import Action as Control
 from draftsman.deliveries.question_text import already_recorded, next_step, refusal_text
 from draftsman.durations import parse_duration
-from draftsman.errors import CommandHint, UsageError
+from draftsman.errors import CommandHint, FieldError, UsageError
 from draftsman.formats.times import until as in_time
 from draftsman.ids import job_name, question_name
+from draftsman.jobs.job import TERMINAL
 from draftsman.people.policy import Verb
 from draftsman.questions.answer import Verdict, parse_answer
 from draftsman.questions.question import Decision, QuestionKind, QuestionStatus
@@ -159,7 +160,8 @@ async def request_changes(
         named = [line for line in comments if line.strip()]
         read += await asyncio.to_thread(read_comments, named, patch)
     elif asked.takes_changes and comments:
-        raise UsageError("has no diff to comment on; write what to change", subject=asked.name)
+        problem = f"{asked.name} has no diff to comment on; write what to change"
+        raise FieldError(problem, field="comments")
     return await respond(
         call,
         question,
@@ -245,7 +247,7 @@ async def refusal(rt: Runtime, verdict: Verdict, event: str) -> AnswerRefused:
     if verdict.recorded:
         kind = AnswerTooLate if verdict.resolved else AnswerRefused
         return kind(already_recorded(verdict).removesuffix("."), verdict)
-    text = "".join(map(str, refusal_text(verdict)))
+    text = "".join(map(local_text, refusal_text(verdict)))
     if (verdict.resolution or {}).get("via") == "person":
         kept = "your answer was recorded but has no effect"
         return AnswerTooLate(f"{text}; {kept}", verdict, hint=next_step(verdict))
@@ -258,9 +260,10 @@ async def refusal(rt: Runtime, verdict: Verdict, event: str) -> AnswerRefused:
         late = "your answer was recorded, but the job continued without it"
         return AnswerRefused(f"{text}; {late}", verdict, hint=next_step(verdict))
     option = " --with-answer" if question.kind is QuestionKind.INPUT else ""
-    retry = f"draftsman retry {job_name(verdict.job)}{option}"
-    late = f"your answer was recorded; after the job expires, run: {retry}"
-    return AnswerRefused(f"{text}; {late}", verdict)
+    has_ended = verdict.job_status in TERMINAL
+    lead = "to run the job with it" if has_ended else "to run the job with it, once it has expired"
+    retry = CommandHint("retry", f"{job_name(verdict.job)}{option}", lead=lead)
+    return AnswerRefused(f"{text}; your answer was recorded", verdict, hint=retry)
 
 
 def _held_says(question: Question, response: Response) -> str:

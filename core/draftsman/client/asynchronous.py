@@ -17,6 +17,7 @@ from draftsman.attention.attention import ReminderDelay
 from draftsman.client.requests import Fields, JobName, Request
 from draftsman.costs.budgets import BudgetUse, Cost
 from draftsman.database.caller_connection import CallersConnection
+from draftsman.deliveries.documents.document import local_text
 from draftsman.deliveries.question_text import refusal_text
 from draftsman.errors import Conflict, QuestionClosed, Refused, UsageError
 from draftsman.events.event import Event
@@ -294,7 +295,7 @@ class ScheduleClient(QueueClient):
 
 def _refusal(verdict: Verdict) -> Refused:
     """Return the error of an answer that does not count."""
-    text = "".join(map(str, refusal_text(verdict)))
+    text = "".join(map(local_text, refusal_text(verdict)))
     return QuestionClosed(text) if verdict.resolved else Refused(text)
 
 

@@ -55,6 +55,7 @@ from draftsman.errors import (
     SchemaOutdated,
     UsageError,
 )
+from draftsman.metrics import Counter, Totals
 from draftsman.text import humanize
 
 if TYPE_CHECKING:
@@ -64,6 +65,14 @@ if TYPE_CHECKING:
 _Q = load("draftsman.database.schema")
 T = TypeVar("T")
 P = ParamSpec("P")
+DATABASE_ERRORS: Final = Totals(
+    Counter(
+        "database_errors_total",
+        "Errors of the database in this process: unreachable, timeout, conflict (that repetitions"
+        " did not resolve), schema or other.",
+        ("kind",),
+    )
+)
 SHORTEST_TIMEOUT: Final = 1.0
 """Seconds that any statement may take, however short a lease is."""
 Connection = AsyncConnection[Any]
@@ -440,7 +449,21 @@ def to_domain_error(error: Exception) -> DraftsmanError:
     """Return draftsman's error for a database error, with its SQLSTATE."""
     translated = _translate(error)
     translated.sqlstate = _sqlstate(error)
+    if not isinstance(translated, Refused | LostRace | UsageError):  # what the schema answers
+        DATABASE_ERRORS.add(_kind(translated, translated.sqlstate))
     return translated
+
+
+def _kind(error: DraftsmanError, sqlstate: str | None) -> str:
+    """Return the kind of an error of the database, for the metric."""
+    if sqlstate == errors.QueryCanceled.sqlstate:
+        return "timeout"
+    kinds = {
+        DatabaseUnreachable: "unreachable",
+        TransactionConflict: "conflict",
+        SchemaOutdated: "schema",
+    }
+    return kinds.get(type(error), "other")
 
 
 def _sqlstate(error: Exception) -> str | None:

@@ -163,6 +163,8 @@ class Message:
     recipients: tuple[Person, ...] = ()
     changes: str = ""
     """Changes that people review with the question, as counts."""
+    requested: tuple[str, str] | None = None
+    """Who requested changes at the last review, and what; None if nobody did."""
     unmentioned: frozenset[str] = frozenset()
     """Names of recipients who may not be interrupted by it."""
     delegation: Delegation | None = None

@@ -7,11 +7,12 @@ slow target delays no other.
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from draftsman.deliveries.channel import Channel
@@ -19,6 +20,7 @@ from draftsman.deliveries.delivery import (
     ClaimedDelivery,
     Deferred,
     DeliveryOutcome,
+    Receipt,
     Unconfirmed,
 )
 from draftsman.deliveries.service.delivery_sender import DeliverySender
@@ -26,6 +28,7 @@ from draftsman.deliveries.store.delivery_claims import HEAD_START
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
+from draftsman.metrics import Counter, Distribution, Histogram, Totals
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman.settings.notifications import NotificationSettings
 
@@ -41,6 +44,21 @@ RESCUE_INTERVAL: Final = 1.0
 """Interval of looking for deliveries of processes that ended, in seconds."""
 LOCK_TIMEOUT: Final = 2.0
 """Maximum seconds that the first claim waits for the session lock."""
+SENT: Final = Totals(
+    Counter(
+        "delivery_attempts_total",
+        "Attempts of this process to deliver a message: sent, failed, unconfirmed (it may have"
+        " arrived), deferred or obsolete.",
+        ("channel", "outcome"),
+    )
+)
+LATENESS: Final = Distribution(
+    Histogram(
+        "delivery_lateness_seconds",
+        "Durations from when a message was due until this process had sent it.",
+        ("channel",),
+    )
+)
 _log = logging.getLogger(__name__)
 
 
@@ -216,7 +234,7 @@ class ChannelSender:
         for limited in (self._closed, self._reserved):
             for target in [target for target, until in limited.items() if until <= now]:
                 del limited[target]
-        counts = Counter(self._under_way.values())
+        counts = collections.Counter(self._under_way.values())
         return [*self._closed, *(target for target, count in counts.items() if count >= share)]
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -233,6 +251,7 @@ class ChannelSender:
         """Make an attempt; an unrecorded attempt is in doubt when its lease expires."""
         try:
             outcome = await self._try(item, until)
+            _count(item, outcome)
             if isinstance(outcome, Deferred) and outcome.limited:
                 limited = self._closed if item.urgent else self._reserved
                 limited[item.target] = time.monotonic() + outcome.seconds
@@ -260,3 +279,17 @@ class ChannelSender:
         except Exception as error:
             _log.exception("unexpected error in channel %s", self._channel.name)
             return Unconfirmed(f"{type(error).__name__}: {error}")
+
+
+def _count(item: ClaimedDelivery, outcome: DeliveryOutcome) -> None:
+    """Count an attempt, and how late a message was sent."""
+    match outcome:
+        case Receipt():
+            late = (datetime.now(UTC) - item.due_at).total_seconds()
+            LATENESS.add(str(item.channel), seconds=max(0.0, late))
+            name = "sent"
+        case Failure():
+            name = "failed"
+        case _:
+            name = type(outcome).__name__.lower()
+    SENT.add(str(item.channel), name)

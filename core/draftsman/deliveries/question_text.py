@@ -11,7 +11,7 @@ from draftsman.agent_runs.changes.shown_code import visible_lines
 from draftsman.deliveries.documents.document import Text, Time
 from draftsman.errors import CommandHint
 from draftsman.formats.times import clock_with_zone
-from draftsman.ids import job_name
+from draftsman.ids import job_name, question_name
 from draftsman.jobs.job import Status
 from draftsman.people.spans import Span, Spans, actor_spans, spans_text
 from draftsman.questions.answer import Verdict
@@ -132,6 +132,9 @@ def next_step(verdict: Verdict) -> CommandHint | None:
     """Return what the author of a late answer can do now; None for any other answer."""
     if not verdict.resolved and verdict.closed_at is None:
         return None
+    if verdict.asked_again is not None:
+        again = question_name(verdict.job, verdict.asked_again)
+        return CommandHint("show", again, lead="to see it")
     return closed_step(verdict.job, verdict.job_status)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 JOB_TYPES: Final[Entity[PublishedType]] = Entity(
-    empty="no job types yet: a worker publishes those of its code when it starts",
+    empty="no job types yet: a worker publishes those of its code a moment after its start",
     hint="to start one with your code: draftsman up --app MODULE",
     json_class="draftsman.job_types.published.description:PublishedType",
     listing=Listing(
@@ -21,6 +21,7 @@ JOB_TYPES: Final[Entity[PublishedType]] = Entity(
         "Job types that workers have described.",
         read=lambda rt, _: rt.published_types.all(),
         key=lambda row: row.name,
+        jobs=lambda row: {"type": row.name},
     ),
     columns=(
         shared_columns.text(

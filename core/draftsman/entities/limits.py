@@ -59,7 +59,7 @@ LIMITS: Final[Entity[LimitUse]] = Entity(
         Column(
             "NEXT",
             help="What is next, or when; the error of a failed job.",
-            cell=lambda row, _: Cell(f"{row.next_at:%H:%M:%S}" if row.next_at else ""),
+            cell=lambda row, now: cells.clock(row.next_at, now) if row.next_at else Cell(""),
         ),
         Column(
             "HOLDERS",

@@ -6,6 +6,8 @@ person, else in that of the configuration (`Policy.zone_of`).
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,3 +39,26 @@ def typed(moment: datetime) -> datetime:
         return moment
     zone = SHOWN_ZONE.get()
     return moment.astimezone() if zone is None else moment.replace(tzinfo=zone)
+
+
+_OFFSETS: Final = re.compile(r"(<[+\w-]+>|[A-Za-z]{3,})[+-]?\d")
+"""The beginning of a `TZ` that has offsets in place of a name: `CET-1CEST`."""
+
+
+def unknown_zone() -> str:
+    """Return the name in `TZ` if no time zone has it; the system then takes UTC without a word."""
+    name = os.environ.get("TZ", "").removeprefix(":")
+    if not name or name.startswith("/") or _OFFSETS.match(name):
+        return ""
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return name
+    return ""
+
+
+def local_zone() -> tzinfo | None:
+    """Return what `SHOWN_ZONE` is on a terminal: UTC, which has a name, for an unknown `TZ`."""
+    return UTC if unknown_zone() else None

@@ -59,14 +59,21 @@ def failure_details(error: BaseException, failure: Failure) -> str | None:
     """Return the parts of an error that job and run leave out: the traceback, or a long text.
 
     The traceback begins in the code of the handler, after the calls by which draftsman reached it.
+    A Failure that draftsman raised, such as a built-in handler, has none.
     """
-    if failure is error:
+    if failure is error and not _is_raised_by_handler(error):
         text = str(failure)
         return text if len(text) > ERROR_LIMIT else None
     begin = error.__traceback__
     while begin is not None and _is_call_of_handler(begin.tb_frame):
         begin = begin.tb_next
     return "".join(traceback.format_exception(type(error), error, begin or error.__traceback__))
+
+
+def _is_raised_by_handler(error: BaseException) -> bool:
+    """Return whether the code that raised an error is none of draftsman."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and not _is_call_of_handler(frames[-1])
 
 
 def find_error_location(error: BaseException, module: str) -> str | None:

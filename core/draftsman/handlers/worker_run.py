@@ -479,6 +479,18 @@ class WorkerRun:
             return None
         return to_answer(question)
 
+    async def find_requested_changes(self, item: QuestionSpec) -> Answered | None:
+        """Return the changes that people have requested of this approval; None if they have not.
+
+        They are about the patch that people saw, but no less wanted of a later one.
+        """
+        question = await self.wait(self.services.questions.of_key, self.job.number, item.key)
+        is_requested = question is not None and question.has_changes_requested
+        if question is None or not is_requested or question.digest != item.digest:
+            return None
+        answer = to_answer(question)
+        return answer if isinstance(answer, Answered) else None
+
     async def ask_or_park(
         self,
         item: QuestionSpec,

@@ -29,7 +29,7 @@ class ErrorClass(StrEnum):
 
 _TEXTS: Final = {
     ErrorClass.VALID: "no error",
-    ErrorClass.TRANSIENT_INFRA: "infrastructure error",
+    ErrorClass.TRANSIENT_INFRA: "unexpected error",
     ErrorClass.TRANSIENT_APP: "temporary error",
     ErrorClass.PERMANENT: "permanent error",
     ErrorClass.INVALID_OUTPUT: "invalid output",

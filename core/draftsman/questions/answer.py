@@ -108,6 +108,8 @@ class Verdict:
     """The identical questions of other jobs that it has answered: `D-143/1`."""
     closed_at: datetime | None = None
     """When the question was answered or expired, if the response was too late for it."""
+    asked_again: int | None = None
+    """The question that has replaced it."""
 
     @property
     def name(self) -> str:
@@ -127,6 +129,8 @@ class LockedQuestion:
     paused: bool
     job_status: Status
     invoker: str
+    asked_again: int | None = None
+    """The question that has replaced it; None unless it is superseded."""
 
     def takes_answers(self, at: datetime | None = None) -> bool:
         """Return whether the question is open and not expired: at a time, by default now."""
@@ -158,6 +162,7 @@ class LockedQuestion:
             paused=self.paused,
             quorum=question.quorum,
             closed_at=question.closed_at if is_late else None,
+            asked_again=self.asked_again,
         )
 
 
@@ -234,13 +239,18 @@ def _mistyped(question: Question, text: str) -> str | None:
         return f"there is no choice {text}; choose: {question.numbered_choices}"
     if _chosen(question, text) is not None:
         return None
+    near = near_choices(question, text)
+    return f"{text!r} is not a choice; did you mean {' or '.join(near)}?" if near else None
+
+
+def near_choices(question: Question, text: str) -> Sequence[str]:
+    """Return the labels of the choices that a text nearly names."""
     bare = text.rstrip(_ENDINGS)
-    near = [
+    return [
         label
         for value, label in zip(question.values(), question.labels(), strict=True)
         if is_nearly(bare, value) or is_nearly(bare, label)
     ]
-    return f"{text!r} is not a choice; did you mean {' or '.join(near)}?" if near else None
 
 
 def _free_answer(question: Question, text: str) -> str:
@@ -376,8 +386,12 @@ def repeated_vote_reason(voter: str) -> Spans:
     return ActorRef(voter), " has already approved; each person votes once"
 
 
-def closed_reason(question: Question) -> Spans:
+def closed_reason(locked: LockedQuestion) -> Spans:
     """Return the reason for an answer to a question that is closed or due to expire."""
+    question = locked.question
+    if locked.asked_again is not None:
+        again = question_name(question.job, locked.asked_again)
+        return (f"{question.name} was replaced: it is asked again as {again}",)
     if question.status is QuestionStatus.OPEN:
         return (f"{question.name} expired before this answer arrived",)
     resolution = question.resolution or {}
@@ -390,9 +404,9 @@ def closed_reason(question: Question) -> Spans:
     return (f"{text} by ", *by) if by else (text,)
 
 
-def stored_reason(question: Question, answer: Answer) -> Spans | None:
+def stored_reason(locked: LockedQuestion, answer: Answer) -> Spans | None:
     """Return the reason why an answer was refused, None if it was accepted."""
-    reason = closed_reason(question) if answer.payload.get("late") else ()
+    reason = closed_reason(locked) if answer.payload.get("late") else ()
     reason = reason or decode_spans(answer.payload.get("refusal"))
     if reason and spans_text(reason) == answer.reason:
         return reason

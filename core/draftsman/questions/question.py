@@ -399,6 +399,14 @@ class NoAnswer:
     text: None = None
 
 
+def replacement_of(question: Question, of_job: Sequence[Question]) -> Question | None:
+    """Return the question that has replaced a superseded one: the newest with its key."""
+    if question.outcome != QuestionStatus.SUPERSEDED:
+        return None
+    same = [item for item in of_job if (item.job, item.key) == (question.job, question.key)]
+    return same[-1] if same[-1:] != [question] else None
+
+
 def asking_text(job: int, other_jobs: Sequence[int]) -> str:
     """Return `2 jobs ask this: D-12, D-13. An answer counts for all.`; "" for a single job."""
     if not other_jobs:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from draftsman.formats.times import clock_with_zone
 from draftsman.ids import job_name
 
 SHOWN_JOBS: Final = 5
@@ -89,7 +90,7 @@ class LimitUse:
             return f"{self.taken} of {self.running} running for {subject}{names}"
         if self.free is None or self.free > 0 or self.rate is None:
             return ""
-        then = f"; next at {_clock(self.next_at)}" if self.next_at else ""
+        then = f"; next at {clock_with_zone(self.next_at)}" if self.next_at else ""
         if self.burst is not None:
             return f"the rate of {self.rate_text} is used for {subject}{then}"
         return f"{self.started} of {self.rate} started {self._window()} for {subject}{then}"
@@ -155,7 +156,3 @@ def bucket_title(name: str) -> str:
         jobs=[],
         next_at=None,
     ).title
-
-
-def _clock(at: datetime) -> str:
-    return f"{at:%H:%M:%S %Z}"

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -20,6 +19,7 @@ from cronsim import CronSim, CronSimError
 
 from draftsman.errors import UsageError
 from draftsman.formats.amounts import counted
+from draftsman.formats.near_names import did_you_mean
 from draftsman.formats.times import span
 from draftsman.jobs.status_display import Meaning
 from draftsman.schedules.names import check_name
@@ -106,9 +106,9 @@ def find_zone(name: str) -> ZoneInfo:
     try:
         return _zone(name)
     except (KeyError, ValueError, OSError):
-        near = get_close_matches(name, sorted(available_timezones()), 3, 0.5)
-        tail = f"did you mean {' or '.join(near)}?" if near else "use a name such as Europe/Berlin"
-        raise UsageError(f"unknown time zone {name[:60]!r}; {tail}") from None
+        near = did_you_mean(name, sorted(available_timezones()))
+        tail = near or "; use a name such as Europe/Berlin"
+        raise UsageError(f"unknown time zone {name[:60]!r}{tail}") from None
 
 
 @lru_cache(maxsize=1000)

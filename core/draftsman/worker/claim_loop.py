@@ -27,6 +27,7 @@ from draftsman.processes import clock
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman.worker.claim_cursor import ClaimCursor
 from draftsman.worker.execution import Deadlines, Execution, WorkerServices
+from draftsman.worker.run_metrics import LOST, WAITING
 
 MAX_EXCHANGE: Final = 30.0
 """Seconds after which an exchange that is under way counts as failed."""
@@ -141,7 +142,9 @@ class ClaimLoop:
         """End a run that lost its lease, or drop its result; False if it was ended before."""
         if (execution := self.running.get(token) or self.apart.get(token)) is not None:
             return execution.cancel("lost")
-        return self._done.pop(token, None) is not None
+        if (done := self._done.pop(token, None)) is not None:
+            done.count_end(LOST)
+        return done is not None
 
     def renew_leases(self, tokens: Container[int], end: float) -> None:
         """Extend the leases of these runs until `end`, a time of `clock.now`."""
@@ -315,6 +318,7 @@ class ClaimLoop:
 
     def _settled_apart(self, execution: Execution) -> None:
         self.apart.pop(execution.job.token, None)
+        execution.count_end()
         self._wake.set()
 
     def _start_all(self, claimed: list[ClaimedJob]) -> None:
@@ -323,7 +327,8 @@ class ClaimLoop:
             if job.status is Status.RUNNING:
                 self._start(job)
             elif job.status is not Status.CLAIMED:
-                self._done.pop(job.token, None)
+                if (settled := self._done.pop(job.token, None)) is not None:
+                    settled.count_end(job.status)
             else:
                 self._ahead.append(job)
 
@@ -377,6 +382,7 @@ class ClaimLoop:
         )
         execution.lease_end = self._asked_at + self._settings.lease
         self.running[job.token] = execution
+        execution.count_start()
         execution.start(self._ended, self._leave_slot)
 
     def _enter_batch(self, type: str, handler: BatchHandler) -> BatchEntry:
@@ -414,7 +420,9 @@ class ClaimLoop:
                         self.may_have_lost_claims = True
                     if job is not None:
                         self.running[job.token] = self.running.pop(parked.token)
+                        execution.count_end(WAITING)
                         execution.job = job
+                        execution.count_start()
                         execution.lease_end = asked_at + self._settings.lease
                         return job
                 if ends:
@@ -439,6 +447,8 @@ class ClaimLoop:
         self.apart.pop(execution.job.token, None)
         if execution.result is not None:
             self._done[execution.job.token] = execution
+        else:
+            execution.count_end()
         self._wake.set()
 
     async def _pause(self) -> None:

@@ -33,6 +33,7 @@ from draftsman.handlers.registry import Handler
 from draftsman.handlers.threads import ThreadLimit
 from draftsman.handlers.worker_run import WorkerRun, wait_for_database
 from draftsman.jobs.control.service.messages import RunMessages
+from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.attachments import Attachments
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.outcome import (
@@ -46,11 +47,12 @@ from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.jobs.runs.service.settlement import Settlement, stored_error
 from draftsman.json_schemas.checker import SchemaChecker
-from draftsman.log import redact
+from draftsman.log import RUN, redact
 from draftsman.questions.service.asking import Asking
 from draftsman.questions.service.questions import Questions
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
+from draftsman.worker.run_metrics import ENDED, LOST, SECONDS, STARTED, WAITING
 from draftsman.workflows.service.workflows import Workflows
 
 # Deadlines of runs: a single timer for all of them, set for the earliest.
@@ -176,6 +178,8 @@ class Execution:
         """Whether the database has refused the end of the run, which is repeated."""
         self.entry = entry
         """Its place in a batch."""
+        self.status: Status | None = None
+        """The status of the job after the end of the run, if this worker stored it."""
         self._services = services
         self._handler = handler
         self._deadlines = deadlines
@@ -189,6 +193,25 @@ class Execution:
         self._settling = False
         """Whether the handler has finished: from then on the task must not be canceled."""
         self._on_refusal: Callable[[Execution], None] | None = None
+        self._counted_at: float | None = None
+        """When the run was counted as started; None: it was counted as ended, too."""
+
+    def count_start(self) -> None:
+        """Count the start of the run."""
+        self._counted_at = self._deadlines.loop.time()
+        STARTED.add(self.job.queue, self.job.type)
+
+    def count_end(self, outcome: str | None = None) -> None:
+        """Count the end of the run, once; by default with the status that this worker stored."""
+        if self._counted_at is None:
+            return
+        if outcome is None:
+            parked = (run := self._worker_run) is not None and run.parked
+            outcome = WAITING if parked else self.status or LOST
+        seconds = self._deadlines.loop.time() - self._counted_at
+        self._counted_at = None
+        ENDED.add(self.job.queue, self.job.type, outcome)
+        SECONDS.add(self.job.queue, self.job.type, seconds=seconds)
 
     def start(
         self, on_end: Callable[[Execution], None], on_refusal: Callable[[Execution], None]
@@ -282,6 +305,7 @@ class Execution:
     async def _run(self, on_end: Callable[[Execution], None]) -> None:
         """Run the handler; any exception becomes an outcome of the run."""
         self.task = asyncio.current_task()  # of an eager task, before `start` has it
+        RUN.set((self.job.name, self.job.run))
         self._begun = True
         try:
             if self._stop_reason is not None:
@@ -425,16 +449,18 @@ class Execution:
             case reason:
                 await self._end(lambda: settlement.release_run(self.job, reason or "shutdown"))
 
-    async def _settle_lost(self) -> None:
+    async def _settle_lost(self) -> Status | None:
         """Settle a run whose write was refused: its job was canceled, or another worker has it."""
-        if await self._services.settlement.canceled(self.job) is None:
+        status = await self._services.settlement.canceled(self.job)
+        if status is None:
             self._log_lost()
+        return status
 
     def _log_lost(self) -> None:
         _log.warning("%s lost its lease; the run was stopped without a result", self.job.name)
 
     async def _end(
-        self, write: Callable[[], Awaitable[Any]], failure: Failure | None = None
+        self, write: Callable[[], Awaitable[Status | None]], failure: Failure | None = None
     ) -> None:
         """Store the log while the run still owns its job, then settle."""
         self._settling = True
@@ -459,7 +485,7 @@ class Execution:
 
     async def _settle(
         self,
-        write: Callable[[], Awaitable[Any]],
+        write: Callable[[], Awaitable[Status | None]],
         failure: Failure | None = None,
         *,
         checks_values: bool = False,
@@ -478,7 +504,7 @@ class Execution:
         try:
             while True:
                 try:
-                    await write()
+                    self.status = await write()
                     return
                 except LeaseLost:
                     return
@@ -522,7 +548,7 @@ class Execution:
 
     def _plain_failure(
         self, error: Exception, failure: Failure | None
-    ) -> Callable[[], Awaitable[Any]]:
+    ) -> Callable[[], Awaitable[Status | None]]:
         """Return the write of a failure that says why another end could not be stored."""
         kind = "" if isinstance(error, DraftsmanError) else f"{type(error).__name__}: "
         what = "the outcome" if failure is None else f"{failure}; its details"
@@ -533,6 +559,7 @@ class Execution:
         _log.error("could not settle %s: %s", self.job.name, problem)
 
     async def _run_apart(self, on_end: Callable[[Execution], None]) -> None:
+        RUN.set((self.job.name, self.job.run))
         try:
             settlement = self._services.settlement
             result = self.result or {}

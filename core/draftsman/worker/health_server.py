@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from draftsman.errors import ConfigError, DraftsmanError
 from draftsman.ids import worker_name
-from draftsman.metrics import Counter, Gauge
+from draftsman.metrics import Counter, Gauge, process_metrics
 from draftsman.worker.worker_process import WorkerProcess
 
 MAX_HEAD_BYTES: Final = 8192
@@ -42,6 +42,14 @@ SWEEP_REFUSED: Final = Gauge(
     "sweep_refused",
     "Rows that the database refuses to the sweeps of this worker, as the leader: they are set aside"
     " and tried again.",
+    ("sweep",),
+)
+HEARTBEAT_AGE: Final = Gauge(
+    "worker_heartbeat_age_seconds", "Age of the last successful heartbeat of this worker."
+)
+SWEPT_AT: Final = Gauge(
+    "sweep_last_success_timestamp_seconds",
+    "Unix time at which a sweep of this worker last succeeded, as the leader.",
     ("sweep",),
 )
 SETTLEMENTS: Final = Counter(
@@ -113,8 +121,11 @@ class WorkerHealth:
         if self.process is None or self.read_metrics is None:
             return None
         worker = self.process.worker
-        refused = {} if self.process.leader is None else self.process.leader.refused
+        leader = self.process.leader
+        refused = {} if leader is None else leader.refused
+        swept = {} if leader is None else leader.swept
         measured = [
+            HEARTBEAT_AGE.render_value(round(self.process.heartbeat.silence, 1)),
             EXCHANGE_AGE.render_value(round(worker.silence, 1)),
             UNSETTLED.render_value(worker.unsettled),
             SLOTS.render_value(worker.slots),
@@ -123,8 +134,10 @@ class WorkerHealth:
             THREADS_RUNNING.render_value(worker.threads.running),
             THREADS_WAITING.render_value(worker.threads.waiting),
             SWEEP_REFUSED.render([({"sweep": sweep}, rows) for sweep, rows in refused.items()]),
+            SWEPT_AT.render([({"sweep": sweep}, at) for sweep, at in swept.items()]),
             SETTLEMENTS.render_value(worker.settlements),
             SKIPPED.render_value(worker.skipped_settlements),
+            process_metrics(),
         ]
         read = await read_in_time(self.read_metrics)
         return None if read is None else "".join([*measured, read])

@@ -21,6 +21,7 @@ from draftsman.errors import DraftsmanError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import Sweep, in_due_order
 from draftsman.log import LogEvent, keys
+from draftsman.metrics import Counter, Totals
 from draftsman.processes import clock
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman.settings.workers import SweepSettings
@@ -92,6 +93,16 @@ TICK: Final = 1.0
 """Maximum interval of checks for due work and dead local workers, in seconds."""
 LEASE_SAFETY: Final = 0.8
 """Fraction of the lease after which a leader that cannot renew it resigns."""
+SWEPT: Final = Totals(
+    Counter(
+        "sweep_rows_total",
+        "Rows that the sweeps of this worker changed, as the leader: rescue has rescued jobs.",
+        ("sweep",),
+    )
+)
+SWEEP_FAILURES: Final = Totals(
+    Counter("sweep_failures_total", "Failed sweeps of this worker, as the leader.", ("sweep",))
+)
 logging.getLogger("apscheduler").setLevel(logging.ERROR)
 _log = logging.getLogger(__name__)
 
@@ -119,6 +130,8 @@ class Leader:
         self._owner = owner
         self._term: int | None = None
         self._outage = OutageGuard("leader")
+        self.swept: dict[str, float] = {}
+        """When each sweep last succeeded in this term, in Unix time; empty while not the leader."""
 
     @property
     def refused(self) -> dict[str, int]:
@@ -164,6 +177,7 @@ class Leader:
             # lets sweeps start that were just scheduled: canceled before, they would log an error
             await asyncio.gather(*tasks, return_exceptions=True)
             scheduler.shutdown(wait=False)
+            self.swept.clear()
             await self._outage.guard(lambda: self._sweeps.resign(term))
             stopped = keys(event=LogEvent.LEADER_STOPPED)
             _log.info("no longer leader, term %s", term.term, extra=stopped)
@@ -219,6 +233,9 @@ class Leader:
             changed = await sweep.run(term)
         except DraftsmanError as error:
             _log.warning("sweep %s failed: %s", sweep.name, error)
+            SWEEP_FAILURES.add(sweep.name)
             return
+        self.swept[sweep.name] = time.time()
+        SWEPT.add(sweep.name, amount=changed)
         if changed:
             _log.info("sweep %s: %s rows", sweep.name, changed)

@@ -293,6 +293,12 @@ class ConversationContract:
         await talk.place.say("ben", "blue")
         assert await talk.closed(question) == ("blue", ["ben"])
 
+    async def test_a_mistyped_choice_gets_the_choices(self, talk: Talk) -> None:
+        question = await talk.asked()
+        await talk.place.say("ben", "bleu")
+        await talk.hears("'bleu' is not a choice; choose: 1 red, 2 blue")
+        assert await talk.accepted(question) == []
+
     async def test_a_number_beyond_the_choices_is_no_text_unless_it_is_quoted(
         self, talk: Talk
     ) -> None:

@@ -150,6 +150,16 @@ class DeliveryContract:
         assert f"{work.name}/1: changes were requested by carol: use the v2 API" in closed
         assert "3: handle None" in closed
 
+    async def test_an_approval_that_is_asked_again_repeats_the_requested_changes(
+        self, place: Place, outbox: Outbox, make: Factory, people: People
+    ) -> None:
+        work = await make.overtaken(people.carol, notify=(place.target,))
+        await outbox.sent(work.number)
+        [asked] = [text for text in map(plain, texts(place)) if f"{work.name}/2" in text][-1:]
+        assert f"Changes requested by carol in {work.name}/1:" in asked
+        assert "use the v2 API" in asked
+        assert "3: handle None" in asked
+
     async def test_lost_response_creates_no_second_message(
         self, place: Place, outbox: Outbox, rt: Runtime, make: Factory
     ) -> None:

@@ -195,6 +195,14 @@ def _examples() -> Iterator[tuple[str, Message]]:
     )
     yield "approval of work", _asks(**REVIEW, changes="1 file changed, +1 -0")
     yield (
+        "approval after requested changes",
+        _asks(
+            **REVIEW,
+            changes="1 file changed, +1 -0; since D-7/1: no changes",
+            requested=("changes requested by ben in D-7/1", "use the v2 API\n\na.py:3: rename it"),
+        ),
+    )
+    yield (
         "question delegated",
         _asks(delegation=Delegation("ben", "anna", WHEN + timedelta(hours=2)), recipients=(ANNA,)),
     )
@@ -297,6 +305,7 @@ def _asks(
     *,
     recipients: tuple[Person, ...] = (),
     changes: str = "",
+    requested: tuple[str, str] | None = None,
     delegation: Delegation | None = None,
     payload: dict[str, Any] | None = None,
     **fields: Any,
@@ -306,6 +315,7 @@ def _asks(
         question=question(**fields),
         recipients=recipients,
         changes=changes,
+        requested=requested,
         delegation=delegation,
         payload=payload,
     )

@@ -281,3 +281,45 @@ def test_nothing_is_guessed(text: str, questions: list[Question], talk: Talk) ->
             assert named is not None or len(alike) == 1
     if result.outcome is Outcome.AMBIGUOUS and text != "/ack":
         assert len(result.questions) > 1
+
+
+FIXES: Final = asked(
+    choices=[
+        {"value": "safe", "label": "safe fixes"},
+        {"value": "all", "label": "all fixes"},
+        {"value": "stop", "label": "change nothing"},
+    ]
+)
+NEARLY: Final = (
+    "safe fixs",
+    "Safe fix",
+    "saef fixes",
+    "safe.",
+    "allfixes",
+    "change nothin!",
+    "chan",
+)
+ORDINARY: Final = (
+    "I think the safe fixes are fine",
+    "what are safe fixs?",
+    "ok",
+    "al",
+    "no",
+    "thanks!",
+    "@ben safe fixs",
+    "safe fixs\n\nor do we want all of them?",
+)
+
+
+@cases("talk", [*Talk])
+def test_a_mistyped_choice_is_for_its_question_in_each_place(talk: Talk) -> None:
+    for text in NEARLY:
+        for permitted in (RESPONDER, frozenset()):
+            found = resolved(text, FIXES, APPROVAL, talk=talk, permitted=permitted)
+            assert (found.outcome, found.questions) == (Outcome.ANSWER, [FIXES]), text
+
+
+@cases("talk", [Talk.PERMITTED, Talk.NONE])
+def test_ordinary_talk_beside_a_choice_gets_no_reply(talk: Talk) -> None:
+    for text in ORDINARY:
+        assert resolved(text, FIXES, talk=talk).outcome is Outcome.TALK, text

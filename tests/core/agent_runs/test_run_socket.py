@@ -15,6 +15,7 @@ from draftsman.jobs.job import Job, Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Decision
 from draftsman.questions.response import Response
+from draftsman.questions.review_comment import ReviewComment
 from draftsman.runtime import Runtime
 from draftsman.settings.sandbox import SandboxSettings
 from draftsman.worker import leader
@@ -354,6 +355,35 @@ heard.append(server.wait())
     assert names == ["ask_human", "request_approval", "report_progress"]
     assert (stored, exit_code, job.run_count) == ({"stored": True}, 0, 2)
     assert answer == {"outcome": "answered", "value": "yes", "by": ["root"]}
+
+
+async def test_a_request_for_changes_reaches_a_program_that_asks_about_another_tree(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = f"""{MCP}
+for n in range(2):
+    open("a.txt", "w").write(str(start["run"] + n))
+    say("checkpoint", id="c", data=1); hear()
+    heard.append(tool("request_approval", question="Push?", context=str(heard)))
+    if heard[-1]["outcome"] == "open":
+        hear() and sys.exit(0)
+    if heard[-1]["outcome"] == "approved":
+        break
+server.stdin.close()
+"""
+    change = Response(
+        source_event_id="1",
+        decision=Decision.REQUEST_CHANGES,
+        reason="Name it",
+        comments=(ReviewComment("a.txt", "why?", 1),),
+    )
+    allow = Response(source_event_id="2", decision=Decision.APPROVE)
+    job, heard = await finished(rt, make, repo, code, change, allow)
+    assert [answer["outcome"] for answer in heard] == ["approved"]
+    (first, second), _ = await rt.questions.of_job(job.number)
+    assert (first.outcome, second.outcome) == ("superseded", "approved")
+    assert "'reason': 'Name it'" in (second.context_snippet or "")
+    assert "'text': 'why?'" in (second.context_snippet or "")
 
 
 @attack(

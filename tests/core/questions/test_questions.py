@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman.deliveries.question_text import next_step
 from draftsman.errors import (
     LeaseLost,
     NotFound,
@@ -138,7 +139,9 @@ async def test_the_same_key_asked_again_supersedes_and_no_answer_carries_over(
     assert counts is not None
     assert counts.ordinal == 2
     verdict = await make.answer(work.number, "blue", n=1)
-    assert (verdict.accepted, verdict.reason) == (False, f"{work.name}/1 was already superseded")
+    again = f"{work.name}/1 was replaced: it is asked again as {work.name}/2"
+    assert (verdict.accepted, verdict.reason) == (False, again)
+    assert str(next_step(verdict)) == f"to see it: draftsman show {work.name}/2"
 
 
 async def test_a_canceled_job_asks_no_key_again_and_its_answer_stays(

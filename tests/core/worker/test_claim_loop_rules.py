@@ -41,6 +41,7 @@ class Run:
     refused: bool = False
     task: asyncio.Future[None] | None = None
     entry: None = None
+    counted: list[str | None] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -56,6 +57,14 @@ class Run:
         """Note the reason."""
         self.stopped.append(reason)
         return self.stops and len(self.stopped) == 1
+
+    def count_start(self) -> None:
+        """Note it."""
+        self.counted.append("started")
+
+    def count_end(self, outcome: str | None = None) -> None:
+        """Note the outcome."""
+        self.counted.append(outcome)
 
     def settle_apart(self, on_end: object) -> None:
         """Note that it is settled apart from the others."""
@@ -225,6 +234,7 @@ def test_a_run_leaves_its_slot_when_it_ends() -> None:
         assert loop._wake.is_set()
     assert (list(loop.running), list(loop._done), list(loop.apart)) == ([4], [1], [])
     assert loop.free == 4
+    assert (completed.counted, failed.counted) == ([], [None]), "once it is settled"
 
 
 def test_a_run_whose_end_is_refused_leaves_its_slot() -> None:
@@ -239,6 +249,7 @@ def test_a_run_whose_end_is_refused_leaves_its_slot() -> None:
     loop._wake.clear()
     loop._settled_apart(cast("Any", refused))
     assert (list(loop.apart), loop._wake.is_set()) == ([], True)
+    assert refused.counted == [None]
 
 
 @pytest.mark.parametrize("poll", [POLL, LOCKED_PAUSE / 2])
@@ -417,8 +428,11 @@ async def test_a_stopped_loop_claims_nothing(starts: list[int]) -> None:
 async def test_replies_of_an_exchange_are_settled_started_or_kept(starts: list[int]) -> None:
     completed = claimed(1, status=Status.COMPLETED)
     ahead = claimed(3, status=Status.CLAIMED)
-    loop = make(Exchanges([*completed, *claimed(2), *ahead]), done=[Run(1), Run(4)])
+    settled = Run(1)
+    skipped = Run(4)
+    loop = make(Exchanges([*completed, *claimed(2), *ahead]), done=[settled, skipped])
     await loop._exchange(1, 1)
+    assert (settled.counted, skipped.counted) == ([Status.COMPLETED], [])
     assert (list(loop._done), starts) == ([4], [2])
     assert (loop.settlements, loop.skipped_settlements) == (2, 1)
     assert [lease.token for lease in loop.ahead()] == [3]
@@ -675,6 +689,7 @@ async def test_a_lease_counts_from_the_call_that_claimed_it(
     await loop._start_ahead()
     assert [run.lease_end for run in loop.running.values()] == [500 + lease, 600 + lease]
     assert started == dict.fromkeys((1, 2), (loop._ended, loop._leave_slot))
+    assert [cast("Any", run).counted for run in loop.running.values()] == [["started"]] * 2
 
 
 async def test_a_result_is_sent_with_its_lease() -> None:

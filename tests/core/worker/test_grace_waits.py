@@ -59,6 +59,7 @@ class Wait:
         self.run = Run(1)
         self.loop = answers.loop = make(answers, running=[self.run])
         self.waits: list[float] = []
+        self.counted: list[tuple[int, str]] = []
         self.now = NOW
         patch.setattr(
             "draftsman.worker.claim_loop.time", SimpleNamespace(monotonic=lambda: self.now)
@@ -81,7 +82,12 @@ class Wait:
         self, seconds: float = 5, on_poll: Callable[[], bool] | None = None
     ) -> int | None:
         """Return the token of the run that goes on, None after the period."""
-        run = SimpleNamespace(job=SimpleNamespace(token=1, lease=PARKED), lease_end=0.0)
+        run: Any = SimpleNamespace(
+            job=SimpleNamespace(token=1, lease=PARKED),
+            lease_end=0.0,
+            count_end=lambda outcome: self.counted.append((run.job.token, outcome)),
+            count_start=lambda: self.counted.append((run.job.token, "started")),
+        )
         self.state = run
         async with timeout(10):
             job = await self.loop._continue_in_grace(
@@ -99,6 +105,7 @@ async def test_an_answer_starts_the_next_run_in_the_slot(monkeypatch: pytest.Mon
     running: Any = wait.loop.running
     assert running == {9: wait.run}
     assert wait.state.lease_end == NOW + POLL + wait.loop._settings.lease
+    assert wait.counted == [(1, "waiting"), (9, "started")]
     assert (wait.waits, wait.answers.ends, wait.answers.left) == ([POLL], [False, False], [])
 
 

@@ -238,7 +238,7 @@ async def test_a_stopping_group_that_is_canceled_names_the_person(
 async def test_a_group_of_another_kind_and_an_unknown_group_are_refused(
     rt: Runtime, owner: Actor
 ) -> None:
-    with pytest.raises(NotFound, match="there is no group 'g'; to create it, say whether"):
+    with pytest.raises(NotFound, match="there is no group 'g'; to create it, use --parallel or"):
         await add(rt, owner, 1)
     await add(rt, owner, 1, kind="parallel")
     with pytest.raises(UsageError, match="the group 'g' is parallel, not sequential"):

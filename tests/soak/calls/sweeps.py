@@ -144,7 +144,7 @@ CALLS: Final[dict[str, Call]] = {
     "registry.hold": Call(lambda conn: workers.hold(conn, 1)),
     "registry.remove": Call(lambda conn: workers.remove(conn, NEW)),
     "registry.serving": Call(lambda conn: workers.serving(conn, 60), WORKERS),
-    "registry.list": Call(workers.all_workers, 2000, HANDS),
+    "registry.list": Call(partial(workers.all_workers, lease=300), 2000, HANDS),
     "registry.processes": Call(workers.processes, WORKERS),
     "registry.lock_number": Call(workers.lock_number),
     "registry.acquire": Call(lambda conn: workers.acquire(conn, "leader", NEW, 30, [WORKER])),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from draftsman import Done, Outcome, RunContext
+from draftsman import Done, Failure, Outcome, RunContext
 from draftsman.questions.question import Answered
 
 
@@ -16,3 +16,8 @@ async def ask(ctx: RunContext) -> Outcome:
 async def echo(ctx: RunContext) -> Outcome:
     """Complete with the title of the request."""
     return Done({"title": ctx.job.title})
+
+
+async def fail(_: RunContext) -> Outcome:
+    """Fail for good."""
+    raise Failure("no echo", declared="PERMANENT")

@@ -43,7 +43,7 @@ async def _described(rt: Runtime) -> AsyncIterator[None]:
 
 async def test_without_a_description_it_says_what_to_do(cli: Cli) -> None:
     assert (await cli("types")).err == (
-        "no job types yet: a worker publishes those of its code when it starts;"
+        "no job types yet: a worker publishes those of its code a moment after its start;"
         " to start one with your code: draftsman up --app MODULE\n"
     )
     missing = (await cli("types", "report:weekly")).refused(3)

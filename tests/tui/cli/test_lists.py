@@ -89,3 +89,19 @@ async def test_a_narrow_terminal_leaves_columns_out_unless_all_fit(
     assert screen.end() == 0
     assert screen.plain.split("\n")[0].split() == [*heads[:-2], "STARTED"]
     assert "VERSION" in (await cli("workers")).out.split("\n")[0]
+
+
+async def test_a_list_that_is_cut_says_so_on_stderr(cli: Cli, make: Factory) -> None:
+    """Stdout is no terminal here: it is as in a pipe."""
+    for _ in range(3):
+        await make.queued(queue="default", notify=("log",))
+    for command, options, says in (
+        ("jobs", (), "2 of 3 jobs; to list older jobs: draftsman jobs --limit 2 --before D-2"),
+        ("jobs", ("--json",), "2 of 3 jobs; to list older jobs: draftsman jobs"),
+        ("jobs", ("--queued",), "the first 2 are listed; for more, use --limit"),
+        ("jobs", ("--queued", "--json"), "the first 2 are listed; for more, use --limit"),
+    ):
+        done = await cli(command, "--limit", "2", *options)
+        assert says in done.err, (command, options, done)
+        assert (await cli(command, "--limit", "3", *options)).err.count("listed") == 0
+    assert len((await cli("jobs", "--queued", "--limit", "2", "--json")).json) == 2

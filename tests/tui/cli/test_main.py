@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
+from draftsman.formats.shown_zone import SHOWN_ZONE
 from draftsman_testing.factories import Factory
 from draftsman_tui.cli import main
 from draftsman_tui.cli.command_index import FILE
@@ -320,3 +321,24 @@ async def test_a_channel_adds_commands(cli: Cli, tmp_path: Path) -> None:
         broken.refused(2, "channel 'post' of acme-post 1.2 cannot be used", "no click.Command")
         assert "List jobs" in (await cli("jobs", "--help")).out
     (await cli("mailboxes")).refused(2, "unknown command 'mailboxes'")
+
+
+@pytest.mark.parametrize(
+    ("zone", "says"),
+    [
+        ("Europe/Berln", "unknown time zone 'Europe/Berln' in TZ, so times are in UTC"),
+        ("Europe/Berlin", ""),
+        ("CET-1CEST", ""),
+        (":Asia/Tokyo", ""),
+    ],
+)
+def test_an_unknown_time_zone_is_named(
+    zone: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    assert main.run(["--version"]) == 0
+    assert (SHOWN_ZONE.get() is None) is not bool(says)
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.count("\n") == bool(says)
+    assert not says or "did you mean Europe/Berlin" in err

@@ -13,10 +13,10 @@ from draftsman.settings.log import LogSettings
 from draftsman_tui.dashboard.worker.supervised import SUPERVISOR, SupervisedProcesses
 
 
-@pytest.fixture
-def written() -> io.StringIO:
+@pytest.fixture(params=["text", "json"])
+def written(request: pytest.FixtureRequest) -> io.StringIO:
     stream = io.StringIO()
-    setup(LogSettings(), stream)
+    setup(LogSettings(format=request.param), stream)
     return stream
 
 

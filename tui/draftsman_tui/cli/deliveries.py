@@ -53,7 +53,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
         empty = f"no {humanize(' or '.join(status))} deliveries"
     elif number is not None and not targets:
         empty = f"{job_name(number)} has no targets; {DELIVERIES.hint}"
-    print_list(app, DELIVERIES, selected, empty)
+    print_list(app, DELIVERIES, selected, empty, limit=limit)
     for text in () if app.json or app.counts else unserved_texts(selected, unserved):
         app.out.info(text)
 

@@ -45,7 +45,7 @@ async def types(app: App, name: str | None) -> None:
         return
     async with app.runtime(read_only=True) as rt:
         rows = await rt.published_types.all()
-    print_list(app, JOB_TYPES, rows[: rows_to_read(app, MAX_ROWS)])
+    print_list(app, JOB_TYPES, rows[: rows_to_read(app, MAX_ROWS)], limit=MAX_ROWS)
 
 
 async def _show(app: App, name: str) -> None:

@@ -29,15 +29,18 @@ def list_rows(entity: Entity[Any]) -> Callable[[App], Awaitable[None]]:
     async def print_rows(app: App) -> None:
         async with app.runtime(read_only=True) as rt:
             rows = await listing.read(rt, rows_to_read(app, MAX_ROWS))
-        print_list(app, entity, rows)
+        print_list(app, entity, rows, limit=MAX_ROWS)
 
     print_rows.__doc__ = f"List {listing.help[0].lower()}{listing.help[1:]}"
     return print_rows
 
 
 def rows_to_read(app: App, limit: int) -> int:
-    """Return how many rows a list reads: as many as are counted for `--count`."""
-    return COUNT_LIMIT if app.counts else limit
+    """Return how many rows a list reads: as many as are counted for `--count`, else one more.
+
+    `print_list` leaves out the last, and says so.
+    """
+    return COUNT_LIMIT if app.counts else limit + 1
 
 
 def print_count(app: App, count: int) -> None:
@@ -55,6 +58,7 @@ def print_list(
     now: datetime | None = None,
     *,
     unknown: str = "",
+    limit: int | None = None,
 ) -> None:
     """Print rows as JSON or as a table, or else what to do; with `--count` their number alone.
 
@@ -62,9 +66,14 @@ def print_list(
 
     `unknown` is the sentence about a value of a filter that nothing has, if it is one.
 
-    Only those that the options of the list select are printed, in their order.
+    Only those that the options of the list select are printed, in their order. Of more rows than
+    `limit` the rest is left out, which stderr says also beside a pipe.
     """
     now = now or datetime.now(UTC)
+    if limit is not None and len(rows) > limit and not app.counts:
+        rows = rows[:limit]
+        more = "" if limit == MAX_ROWS else f"; for more, use --limit, at most {MAX_ROWS:,}"
+        app.out.info(f"the first {limit:,} are listed{more}")
     rows = selected(app, entity, rows, now)
     if app.counts:
         print_count(app, len(rows))

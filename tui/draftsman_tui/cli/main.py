@@ -24,7 +24,7 @@ import click
 
 from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, InvalidDatabaseUrl
 from draftsman.formats.invisible import one_line
-from draftsman.formats.shown_zone import SHOWN_ZONE
+from draftsman.formats.shown_zone import SHOWN_ZONE, local_zone, unknown_zone
 from draftsman.ids import job_number
 from draftsman.processes import early_signals
 from draftsman.processes.hardening import deny_inspection
@@ -214,13 +214,25 @@ def run(args: Sequence[str]) -> int:
 def _invoke(args: Sequence[str], app: App) -> int:
     if _completes():
         return 0
-    SHOWN_ZONE.set(None)
+    _set_zone()
     try:
         with cli.make_context("draftsman", list(args), obj=app) as ctx:
             cli.invoke(ctx)
     except click.exceptions.Exit as end:
         return end.exit_code
     return 0
+
+
+def _set_zone() -> None:
+    """Show times in the zone of this machine, and say when no zone has the name in `TZ`."""
+    SHOWN_ZONE.set(local_zone())
+    if name := unknown_zone():
+        from zoneinfo import available_timezones
+
+        from draftsman.formats.near_names import did_you_mean
+
+        tail = did_you_mean(name, available_timezones())
+        CommandOutput().info(f"unknown time zone {name[:60]!r} in TZ, so times are in UTC{tail}")
 
 
 def _completes() -> bool:

@@ -52,7 +52,7 @@ async def list_groups(app: App, limit: int) -> None:
     """List groups, newest first."""
     async with app.runtime(read_only=True) as rt:
         job_groups = await rt.workflows.groups.all(rows_to_read(app, limit))
-    print_list(app, GROUPS, job_groups)
+    print_list(app, GROUPS, job_groups, limit=limit)
 
 
 @groups.subcommand(

@@ -37,6 +37,7 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
         *job_lines(question),
         *(styled(f"  {text_line}") for text_line in question.text.splitlines()),
         *indented(sections.detail_lines(question)),
+        *_requested(review),
         *_diff(question, review),
         *indented(sections.choice_lines(question)),
         *indented(sections.note_lines(question, reader)),
@@ -52,6 +53,13 @@ def job_lines(question: Question) -> Iterator[Text]:
         yield styled(f"  {one_line(' · '.join(filter(None, job)))}", "dim")
         if asking := asking_text(question.job, question.others):
             yield styled(f"  {asking}", "yellow")
+
+
+def _requested(review: Review) -> Iterator[Text]:
+    """Yield the changes that were requested at the last review."""
+    if (requested := review.requested) is not None:
+        yield styled(f"  {requested.heading}:", "yellow")
+        yield from (styled(f"    {one_line(text)}") for text in requested.text.splitlines() if text)
 
 
 def _diff(question: Question, review: Review) -> Iterator[Text]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from draftsman.formats import near_names as similar_names
+from draftsman.formats.near_names import near_names as similar_names
 
 SYNONYMS: Final[Mapping[str, str]] = {
     "answer": "reply respond",
@@ -108,4 +108,4 @@ def near_names(typed: str, names: Collection[str], most: int = 3) -> list[str]:
     """Return the names that a mistyped name may mean: of which it is another word, or similar."""
     word = typed.casefold()
     meant = [name for name in names if word in synonyms(name)]
-    return list(dict.fromkeys([*meant, *similar_names.near_names(word, names, most)]))[:most]
+    return list(dict.fromkeys([*meant, *similar_names(word, names, most)]))[:most]

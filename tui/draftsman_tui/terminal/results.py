@@ -6,51 +6,38 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from draftsman.formats.invisible import one_line
-from draftsman.formats.times import clock_with_zone
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.actions.action import ActionResult
-    from draftsman.deliveries.documents.document import Span
 
 
 def result_line(result: ActionResult[Any]) -> Text:
     """Return what an action did, and the command that may follow."""
     then = f"; {result.then}" if result.then is not None else ""
-    says = f"{' ' * bool(result.subject)}{one_line(predicate(result))}{then}"
+    says = f"{' ' * bool(result.subject)}{one_line(result.predicate())}{then}"
     return line(styled(result.subject, "bold"), says)
 
 
 def result_text(result: ActionResult[Any]) -> str:
     """Return what an action did and its warnings, without the command."""
-    text = "; ".join([f"{result.subject} {predicate(result)}".strip(), *result.warnings])
+    text = "; ".join([f"{result.subject} {result.predicate()}".strip(), *result.warnings])
     return text[:1].upper() + text[1:]
 
 
 def results_text(results: Sequence[ActionResult[Any]]) -> str:
     """Return what was done to several rows, with those of which the same is said together."""
-    from draftsman.actions.action import MAX_NAMED, listed
+    from draftsman.actions.action import MAX_NAMED, ActionResult, listed
 
     if len(results) == 1:
         return result_text(results[0])
     groups: dict[str, list[str]] = {}
-    for say in (predicate, lambda result: result.says):
+    for say in (ActionResult.predicate, lambda result: result.says):
         groups = {}
         for result in results:
             groups.setdefault(say(result), []).append(result.subject)
         if len(groups) <= MAX_NAMED:
             break
     return "; ".join(f"{listed(names)} {says}" for says, names in groups.items())
-
-
-def predicate(result: ActionResult[Any]) -> str:
-    """Return what is said of the row, with local times."""
-    return result.predicate(_shown)
-
-
-def _shown(span: Span) -> str:
-    from draftsman.deliveries.documents.document import Time
-
-    return clock_with_zone(span.when) if isinstance(span, Time) else str(span)

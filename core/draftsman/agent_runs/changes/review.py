@@ -16,10 +16,32 @@ from draftsman.questions.question import (
     Question,
     QuestionKind,
 )
+from draftsman.questions.review_comment import ReviewComment, comments_of, request_text
 
 PERMISSION: Final = "permission:"
 """Prefix of the keys of permission requests, which are allowed or denied."""
 ALLOWED: Final = ("allow once", "allow for this job")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedChanges:
+    """The changes that a person requested at the last review, before a question."""
+
+    question: str
+    """The name of the reviewed question."""
+    by: str
+    reason: str
+    comments: tuple[ReviewComment, ...]
+
+    @property
+    def heading(self) -> str:
+        """Who requested them: `changes requested by ben in D-142/1`."""
+        return f"changes requested by {self.by} in {self.question}"
+
+    @property
+    def text(self) -> str:
+        """What was requested, as its agent gets it."""
+        return request_text(self.reason, self.comments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +57,8 @@ class Review:
     since_patch: str = ""
     renewed: tuple[str, ...] = ()
     """Other differences from that question: `new base commit`, `new policy`."""
+    requested: RequestedChanges | None = None
+    """The changes that were requested at the last review, if they were."""
 
     @property
     def summary(self) -> str:
@@ -69,6 +93,21 @@ def last_reviewed(
         item.ordinal == ordinal and item.kind is QuestionKind.APPROVAL for item in questions
     )
     return next(iter((asks_approval and approvals) or reviewed), None)
+
+
+def requested_changes(
+    reviewed: Question | None, answers: Sequence[Answer]
+) -> RequestedChanges | None:
+    """Return the changes that people requested of a reviewed question, also of a superseded one."""
+    if reviewed is None:
+        return None
+    for answer in reversed(answers):
+        payload = answer.payload
+        is_request = answer.accepted and payload.get("decision") == Decision.REQUEST_CHANGES
+        if is_request and answer.question == reviewed.ordinal:
+            reason = payload.get("reason") or ""
+            return RequestedChanges(reviewed.name, answer.voter, reason, comments_of(payload))
+    return None
 
 
 def review_since(reviewed: Question, question: Question, before: str, patch: str) -> Review:

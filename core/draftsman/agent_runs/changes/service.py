@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Final
 
 from draftsman.agent_runs.changes.diff_reader import changed_files
-from draftsman.agent_runs.changes.review import Review, difference, last_reviewed, review_since
+from draftsman.agent_runs.changes.review import (
+    Review,
+    difference,
+    last_reviewed,
+    requested_changes,
+    review_since,
+)
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Refused
 from draftsman.ids import question_name
@@ -14,7 +21,7 @@ from draftsman.jobs.reserved_names import PATCH
 from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.store import checkpoints as store
-from draftsman.questions.question import Question
+from draftsman.questions.question import Question, QuestionKind
 from draftsman.questions.store import questions
 
 COUNTED_PATCH: Final = 1024 * 1024
@@ -38,20 +45,25 @@ class Changes:
     async def of_question(self, question: Question, most: int | None = None) -> Review:
         """Return the changes of a question, compared with the last reviewed question of its job.
 
-        Without them where a patch is larger than `most` MiB.
+        Without them where a patch is larger than `most` MiB. An approval without a patch has the
+        changes that were requested before.
         """
-        if question.patch_sha256 is None:
+        is_approval = question.kind is QuestionKind.APPROVAL
+        if question.patch_sha256 is None and not is_approval:
             return Review(None)
         async with self._db.connection() as conn:
             earlier_questions = await questions.of_job(conn, question.job)
             answers = await questions.answers(conn, question.job)
             reviewed = last_reviewed(earlier_questions, question.ordinal, answers)
-            asked = [question] if reviewed is None else [question, reviewed]
-            patches = [await _patch(conn, item, most) for item in asked]
-        if reviewed is None or None in patches:
-            return Review(patches[0])
-        patch, before = (patch or "" for patch in patches)
-        return await asyncio.to_thread(review_since, reviewed, question, before, patch)
+            patch = await _patch(conn, question, most)
+            before = None
+            if reviewed is not None and patch is not None:
+                before = await _patch(conn, reviewed, most)
+        requested = requested_changes(reviewed, answers) if is_approval else None
+        if reviewed is None or patch is None or before is None:
+            return Review(patch, requested=requested)
+        review = await asyncio.to_thread(review_since, reviewed, question, before, patch)
+        return replace(review, requested=requested)
 
     async def patch_of(self, question: Question) -> str | None:
         """Return the patch that people review with a question; None without one."""

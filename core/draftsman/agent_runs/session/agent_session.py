@@ -203,6 +203,8 @@ class AgentSession:
         self._waiting: dict[str, QuestionSpec] = {}
         """The questions of programs that are asked together in a grace period, by key."""
         self._period: asyncio.Task[Answers] | None = None
+        self._told: set[str] = set()
+        """The keys of questions whose answers this run has got."""
 
     async def listen(self, process: AgentProcess) -> None:
         """Handle the agent's messages until it exits."""
@@ -396,6 +398,8 @@ class AgentSession:
                 await self._event(message)
             return AckMessage(id=id)
         reply = await self._find_reply(message.of_program())
+        if isinstance(reply, QuestionSpec) and (request := await self._untold_request(reply)):
+            reply = self._reply(id, reply.key, request)
         if isinstance(reply, QuestionSpec):
             if not self.questions and (seconds := self.grace.seconds(message)):
                 return self._join_period(process, reply, seconds, id)
@@ -488,7 +492,18 @@ class AgentSession:
         answer = await self._run.find_answer(item, self.work.patch_sha256)
         if answer is None:
             return item
+        self._told.add(item.key)
         return self._reply(message.id, message.key, answer)
+
+    async def _untold_request(self, item: QuestionSpec) -> Answered | None:
+        """Return the request for changes of an approval, once in a run, also about another tree.
+
+        A program does not know the answers so far; once it does, people are asked again.
+        """
+        if item.key in self._told:
+            return None
+        self._told.add(item.key)
+        return await self._run.find_requested_changes(item)
 
     async def _store(self, process: AgentProcess, message: FromAgent) -> str | None:
         """Store a message; return the tree of a checkpoint."""

@@ -126,6 +126,6 @@ class Acknowledgments:
         locked = await self._questions.lock(conn, job, ordinal)
         question = locked.question
         if question.status is not QuestionStatus.OPEN:
-            raise QuestionClosed(spans_text(closed_reason(question)))
+            raise QuestionClosed(spans_text(closed_reason(locked)))
         check_response(self._policy, actor, question, invoker=locked.invoker)
         return locked

@@ -160,6 +160,10 @@ def _question(message: Message, question: Question) -> Iterator[Part]:
     if action := question.approved_action:
         yield Note(("If approved:",))
         yield Code(action_text(action), LENGTH // 3, full=show)
+    if message.requested is not None:
+        heading, text = message.requested
+        yield Note((f"{heading[0].upper()}{heading[1:]}:",))
+        yield Quote(text, QUESTION_LENGTH, show)
     if message.changes:
         yield Note((f"{message.changes}: ", Command(f"draftsman diff {question.name}")))
     if question.choices:

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from draftsman.formats.times import spelled_time
+from draftsman.formats.times import clock_with_zone, spelled_time
 from draftsman.formats.truncation import ELLIPSIS, truncate
 from draftsman.jobs.status_display import StatusDisplay
 from draftsman.people.policy import Person
@@ -88,6 +88,13 @@ class Time:
 
     def __str__(self) -> str:
         return f"{self.preposition} {spelled_time(self.when)}".lstrip()
+
+
+def local_text(span: object) -> str:
+    """Return a span for a terminal or an error: a time in the form of their sentences."""
+    if not isinstance(span, Time):
+        return str(span)
+    return f"{'at ' if span.preposition else ''}{clock_with_zone(span.when)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+from draftsman.agent_runs.changes.review import Review
 from draftsman.database.sentences import with_sentence
 from draftsman.deliveries.delivery import (
     ClaimedDelivery,
@@ -32,6 +33,8 @@ from draftsman.questions.question import (
     asking_text,
 )
 
+NO_REVIEW: Final = Review(None)
+
 
 def build_message(
     item: ClaimedDelivery,
@@ -40,13 +43,13 @@ def build_message(
     policy: Policy,
     stop: GroupStop | None = None,
     identical_questions: Sequence[IdenticalQuestion] = (),
-    changes: str = "",
+    review: Review = NO_REVIEW,
     rule: PermissionRule | None = None,
 ) -> Message:
     """Return the redacted message of a delivery; `stop` is how the group of its job stopped.
 
-    `identical_questions` are those of other jobs, which are answered together. `changes` are those
-    that people review with the question, and `rule` the rule that its buttons decide on.
+    `identical_questions` are those of other jobs, which are answered together. `review` has the
+    changes that people review with the question, and `rule` the rule that its buttons decide on.
     """
     subject = replace(_subject(facts, facts.job_id, facts.denial), group=facts.group_name)
     if facts.invoker_id in policy.people:  # the display name of a terminal is a login
@@ -71,6 +74,7 @@ def build_message(
         person := policy.people.get(str(item.payload.get("person")))
     ) is not None and visibility.may_see(person, subject.repo):
         recipients = (person,)
+    asked = review.requested
     payload = with_sentence(item.payload)
     if payload.get("rule") is not None:
         payload = rule_notice(payload, rule)
@@ -88,7 +92,8 @@ def build_message(
         recipients=recipients,
         delegation=_delegation(facts),
         unmentioned=unmentioned,
-        changes=changes,
+        changes=review.summary,
+        requested=None if asked is None else (asked.heading, redact_values(asked.text)),
     )
 
 

@@ -17,7 +17,7 @@ from draftsman.deliveries.delivery import (
     Obsolete,
 )
 from draftsman.deliveries.message_facts import GroupStop, MessageFacts
-from draftsman.deliveries.service.message_builder import build_message
+from draftsman.deliveries.service.message_builder import NO_REVIEW, build_message
 from draftsman.deliveries.service.quiet_hours import quiet_delay, recipient
 from draftsman.deliveries.store import deliveries as store
 from draftsman.people import visibility
@@ -71,9 +71,9 @@ async def read_message(db: Database, policy: Policy, item: ClaimedDelivery) -> R
         not is_closed or facts.copy_kind is DeliveryKind.NOTICE
     ):  # an edit of a message
         kind = facts.copy_kind or kind
-    changes = ""
-    if question is not None and kind in QUESTION_KINDS and question.patch_sha256 is not None:
-        changes = (await Changes(db).of_question(question, most=REVIEW_MEBIBYTES)).summary
+    review = NO_REVIEW
+    if question is not None and kind in QUESTION_KINDS:
+        review = await Changes(db).of_question(question, most=REVIEW_MEBIBYTES)
     message = build_message(
         item,
         facts,
@@ -81,7 +81,7 @@ async def read_message(db: Database, policy: Policy, item: ClaimedDelivery) -> R
         policy,
         stop=stop,
         identical_questions=identical_questions,
-        changes=changes,
+        review=review,
         rule=rule,
     )
     is_obsolete = item.kind in QUESTION_KINDS and is_closed

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 
 from draftsman.database.database import Connection, Database
 from draftsman.database.recent_lookups import RecentLookups
 from draftsman.errors import CommandHint, UndescribedType
+from draftsman.formats.near_names import near_names
 from draftsman.ids import job_name
 from draftsman.job_types.published import store
 from draftsman.job_types.published.description import (
@@ -58,7 +58,7 @@ class PublishedTypes:
         """Return a type; raises UndescribedType with near names."""
         found = (await self.of([name])).get(name)
         if found is None:
-            near = get_close_matches(name, [type.name for type in await self.all()], 3)
+            near = near_names(name, [type.name for type in await self.all()])
             tail = f"; did you mean {' or '.join(near)}?" if near else ""
             raise UndescribedType(
                 f"no worker has published the type {name[:100]!r} yet{tail}",

@@ -503,6 +503,13 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
            SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
        v.job AS reserved_for, v.actor AS reserved_by, v.expires_at AS reserved_until,
        j.started_at IS NOT NULL AS started,
+       EXISTS (SELECT FROM draftsman.run_log_chunks l WHERE l.job = j.number)
+           OR EXISTS (SELECT FROM draftsman.run_activity v WHERE v.job = j.number) AS has_log,
+       j.status = 'expired' AND EXISTS (
+           SELECT FROM draftsman.job_answers a
+             JOIN draftsman.job_questions q ON q.job = a.job AND q.ordinal = a.question
+            WHERE a.job = j.number AND a.kind = 'input' AND a.payload -> 'late' = 'true'
+              AND q.status = 'expired') AS has_late_answer,
        EXISTS (SELECT FROM draftsman.job_checkpoints k WHERE k.job = j.number) AS has_checkpoint,
        (SELECT k.number FROM draftsman.job_states k
          WHERE k.concurrency_key = j.concurrency_key AND (k.hold >= 'key') IS NOT TRUE

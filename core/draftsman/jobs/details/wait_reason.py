@@ -76,6 +76,10 @@ class JobFacts:
     paused_at: datetime | None
     job_paused: bool
     """Whether the pause is that of the job itself."""
+    has_log: bool
+    """Whether a run wrote a line, or its agent did something."""
+    has_late_answer: bool
+    """Whether an answer arrived after its question had made the job expire."""
     started: bool
     """Whether a worker started it; a skipped job has only a run that records this."""
     has_checkpoint: bool
@@ -186,11 +190,14 @@ def explain(facts: JobFacts, questions: Sequence[Question]) -> WaitReason:
 
 def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, NextStep]:
     if facts.status is Status.EXPIRED and questions:
-        then = (
+        then: NextStep = (
             f"{_retry(facts)} and ask again: ",
             _command("retry", job_name(facts.number)),
             "; to allow more time, set expires_in of the question or in [questions]",
         )
+        if facts.has_late_answer:
+            late = _command("retry", f"{job_name(facts.number)} --with-answer")
+            then = ("to run it with the late answer: ", late, "; ", *then)
         return "expired", expiry_text(questions[0]), then
     if facts.status in TERMINAL:
         return _ended(facts)
@@ -236,7 +243,7 @@ def _ended(facts: JobFacts) -> tuple[str, str, NextStep]:
         return "no_program", error, (where, check, "; ", *retry, *dismiss)
     if facts.status not in FAILURES:
         return "ended", facts.last_error or "finished", retry
-    log = ("; to read its log: ", _command("logs", name)) if facts.started else ()
+    log = ("; to read its log: ", _command("logs", name)) if facts.has_log else ()
     return "ended", failure_text(facts), (*retry, *log, *dismiss)
 
 
@@ -260,17 +267,13 @@ _LOST: Final = "its option on_lost ends it when its run is lost"
 
 def _used_up(job: Job | JobFacts) -> str:
     """Return which budget of a dead letter is used up; the other may have some left."""
-    attempts = f"{job.attempts} of {counted(job.max_attempts, 'attempt')}"
-    retries = f"{job.retry_count} of {counted(job.max_retries, 'retry', 'retries')}"
-    spent = [
-        text
-        for text, is_used_up in (
-            (attempts, job.attempts >= job.max_attempts),
-            (retries, job.retry_count >= job.max_retries),
-        )
-        if is_used_up
-    ]
-    return f"used {' and '.join(spent or (attempts, retries))}"
+    if job.attempts >= job.max_attempts:
+        return _spent(job.max_attempts, "attempt", "attempts")
+    return _spent(job.max_retries, "retry", "retries") if job.max_retries else "it has no retries"
+
+
+def _spent(most: int, unit: str, units: str) -> str:
+    return f"its only {unit} is used" if most == 1 else f"all {most} {units} are used"
 
 
 def _retry(facts: JobFacts) -> str:

@@ -289,7 +289,7 @@ class PendingDecisions:
         if previous is None:
             return None
         locked_question = await self._questions.lock(conn, job, ordinal)
-        refused = stored_reason(locked_question.question, previous)
+        refused = stored_reason(locked_question, previous)
         votes = await question_store.votes(conn, job, ordinal)
         verdict = locked_question.verdict(previous.accepted, refused, duplicate=True)
         return replace(verdict, votes=len(votes))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from draftsman.errors import UsageError
+from draftsman.formats.near_names import did_you_mean
 from draftsman.jobs.requests.invocation import Invocation
 
 SHOWN_NAMES = 10
@@ -141,8 +141,7 @@ def _cycle(parents: Sequence[Parents], waiting: set[int]) -> list[int]:
 
 
 def _unknown(name: str, names: Sequence[str]) -> str:
-    near = get_close_matches(name, names, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(name, names, 1)
     if not hint:
         ellipsis = ", …" if len(names) > SHOWN_NAMES else ""
         hint = f"; names: {', '.join(names[:SHOWN_NAMES]) or 'none'}{ellipsis}"

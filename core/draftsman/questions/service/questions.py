@@ -192,7 +192,7 @@ class Questions:
         question = locked.question
         event = response.source_event_id
         if previous := await store.previous_answer(conn, job, ordinal, event):
-            stored = refusals.stored_reason(question, previous)
+            stored = refusals.stored_reason(locked, previous)
             was_late = bool(previous.payload.get("late"))
             verdict = locked.verdict(previous.accepted, stored, duplicate=True, is_late=was_late)
             return await self._with_votes(conn, verdict, previous.voter)
@@ -201,7 +201,7 @@ class Questions:
         refused, voter = await self.refusal(conn, locked, response, actor)
         is_late = refused is None and not locked.takes_answers(held_until)
         if is_late:
-            refused = refusals.closed_reason(question)
+            refused = refusals.closed_reason(locked)
         if refused is None and response.decision is not None:
             votes = await store.votes(conn, job, ordinal)
             if response.decision is Decision.APPROVE and voter in votes:
@@ -392,7 +392,7 @@ async def extend(
     ordinal = question.ordinal
     was_open, expires_at = await store.extend(conn, job, ordinal, by, actor.name)
     if not was_open:
-        raise QuestionClosed(spans_text(refusals.closed_reason(question)))
+        raise QuestionClosed(spans_text(refusals.closed_reason(locked)))
     if by is not None and expires_at is None:
         raise _never_expires(question)
     return expires_at

@@ -187,9 +187,11 @@ async def lock(conn: Connection, job: int, ordinal: int) -> LockedQuestion | Non
         row = await cursor.fetchone()
     if row is None:
         return None
-    due, paused = bool(row.pop("due")), row.pop("paused")
+    due, paused, again = bool(row.pop("due")), row.pop("paused"), row.pop("asked_again")
     status, invoker = job_records[0][:2]
-    return LockedQuestion(Question(**row), due, paused, job_status=status, invoker=invoker)
+    return LockedQuestion(
+        Question(**row), due, paused, job_status=status, invoker=invoker, asked_again=again
+    )
 
 
 async def stays_open(conn: Connection, job: int, ordinal: int, seconds: float) -> bool:

@@ -285,7 +285,9 @@ WITH held AS MATERIALIZED (
 )
 SELECT q.*, q.expires_at <= draftsman.now()
             AND (q.on_expire <> 'escalate' OR q.escalated_at IS NOT NULL) AS due,
-       EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = h.job) AS paused
+       EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = h.job) AS paused,
+       (SELECT max(n.ordinal) FROM draftsman.job_questions n
+         WHERE q.status = 'superseded' AND n.job = h.job AND n.key = q.key) AS asked_again
   FROM held h
   JOIN draftsman.questions q ON q.job = h.job AND q.ordinal = h.ordinal
 

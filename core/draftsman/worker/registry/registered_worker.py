@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from draftsman.processes.host import Liveness, liveness
-
 
 @dataclass(frozen=True, slots=True)
 class RegisteredWorker:
-    """A registered worker; `heartbeat_age` is in seconds, `busy` is the number of its jobs."""
+    """A registered worker; `heartbeat_age` is in seconds, `busy` is the number of its jobs.
+
+    `lost`: it was silent for its lease, or for 15 s without a session; all that count live workers
+    leave it out.
+    """
 
     id: UUID
     host: str
@@ -29,6 +31,7 @@ class RegisteredWorker:
     busy: int
     heartbeat_age: float
     connected: bool
+    lost: bool
     leader: bool
 
 
@@ -46,11 +49,3 @@ def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> s
     if not types:
         return "no_worker"
     return None if any(type in served for served in types) else "unknown_type"
-
-
-def is_lost(worker: RegisteredWorker, lease: float) -> bool:
-    """Return whether a worker was silent for its lease, or its process and its session ended."""
-    if worker.heartbeat_age >= lease:
-        return True
-    state = liveness(worker.host_id, worker.pid, worker.pid_started)
-    return state is Liveness.ENDED and not worker.connected

@@ -12,7 +12,7 @@ from draftsman.job_types.published.description import TypeDescription
 from draftsman.job_types.published.service import publish
 from draftsman.processes import host
 from draftsman.worker.registry import store
-from draftsman.worker.registry.registered_worker import RegisteredWorker, is_lost
+from draftsman.worker.registry.registered_worker import RegisteredWorker
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds to wait for a connection before the database counts as unreachable."""
@@ -138,5 +138,5 @@ class WorkerRegistration:
 async def live_workers(db: Database, lease: float) -> list[RegisteredWorker]:
     """Return the registered workers that are not lost; `lease` in seconds."""
     async with db.connection() as conn:
-        workers = await store.all_workers(conn)
-    return [worker for worker in workers if not is_lost(worker, lease)]
+        workers = await store.all_workers(conn, lease)
+    return [worker for worker in workers if not worker.lost]

@@ -70,9 +70,9 @@ async def remove(conn: Connection, id: UUID) -> None:
     await execute(conn, _Q["remove"], {"id": id})
 
 
-async def all_workers(conn: Connection) -> list[RegisteredWorker]:
-    """Return all registered workers, oldest first."""
-    return await fetch_all(conn, _Q["list"], None, RegisteredWorker)
+async def all_workers(conn: Connection, lease: float) -> list[RegisteredWorker]:
+    """Return all registered workers, oldest first; `lease` in seconds."""
+    return await fetch_all(conn, _Q["list"], {"lease": lease}, RegisteredWorker)
 
 
 async def processes(conn: Connection) -> list[tuple[UUID, str, int, float]]:

@@ -29,6 +29,7 @@ SELECT w.id, w.host, w.host_id, w.pid, w.pid_started, w.version, w.types, w.queu
        coalesce(b.busy, 0) AS busy,
        extract(epoch FROM draftsman.now() - w.heartbeat_at)::float8 AS heartbeat_age,
        draftsman.is_connected(w.lock_id) AS connected,
+       w.id NOT IN (SELECT id FROM draftsman.live_workers(%(lease)s)) AS lost,
        EXISTS (SELECT FROM draftsman.leases e
                 WHERE e.name = 'leader' AND e.owner = w.id AND e.expires_at > draftsman.now()
               ) AS leader

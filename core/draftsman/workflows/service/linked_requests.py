@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from draftsman.database.database import Connection
-from draftsman.errors import LostRace, NotFound, UsageError
+from draftsman.errors import LostRace, NotFound, OptionHint, UsageError
 from draftsman.ids import unknown_job
 from draftsman.jobs.job import Condition, OnFailure
 from draftsman.jobs.requests.service.submissions import LinkedRequest
@@ -86,9 +86,8 @@ async def _open_group(
     on_failure = next((ref.on_failure for ref in refs if ref.on_failure), None)
     opened = await store.open_group(conn, name, kind, on_failure, requests[0].actor)
     if opened is None:
-        raise NotFound(
-            f"there is no group {name!r}; to create it, say whether it is parallel or sequential"
-        )
+        kinds = OptionHint("parallel or --sequential", lead="to create it, use")
+        raise NotFound(f"there is no group {name!r}", hint=kinds)
     for ref in refs:
         if ref.kind not in (None, opened.kind):
             raise UsageError(f"the group {name!r} is {opened.kind}, not {ref.kind}")

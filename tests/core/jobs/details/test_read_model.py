@@ -181,6 +181,7 @@ async def test_overview_counts_all_objects(make: Factory, rt: Runtime, clock: Cl
     answered = await make.asked()
     await clock.forward(100)
     await make.answer(answered.number, "red")
+    await rt.claim(make.worker, ()).heartbeat([], draining=False)
     stats = await rt.read_model.stats()
     assert sum(stats.jobs.values()) == 4
     assert (stats.jobs["running"], stats.jobs["resumed"], stats.jobs["expired"]) == (1, 1, 0)

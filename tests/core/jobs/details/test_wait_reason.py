@@ -57,9 +57,10 @@ async def test_a_retry_is_from_a_checkpoint_only_if_there_is_one(
     await rt.settlement.failure(parent, Failure("broken", declared="PERMANENT"))
     saved = await make.running()
     await rt.checkpoints.save(saved.lease, {"page": 2})
+    await rt.checkpoints.log(saved.lease, 1, "page 2")
     await rt.settlement.failure(saved, Failure("broken", declared="PERMANENT"))
     steps = [
-        (await rt.read_model.why(number)).next_step.partition("; to read")[0]
+        (await rt.read_model.why(number)).next_step.partition("; to take")[0]
         for number in (never, child, parent.number)
     ]
     assert steps == [
@@ -299,7 +300,7 @@ async def test_a_finished_job_shows_its_outcome(make: Factory, rt: Runtime) -> N
     assert why.text == "no such thing; will not be retried: another run would fail in the same way"
     assert f"draftsman retry D-{number}" in why.next_step
     dead = await rt.read_model.why(await make.dead())
-    assert dead.text == "gone; will not be retried: used 1 of 1 attempt"
+    assert dead.text == "gone; will not be retried: its only attempt is used"
 
 
 async def test_a_canceled_job_shows_its_person_and_reason(make: Factory, rt: Runtime) -> None:

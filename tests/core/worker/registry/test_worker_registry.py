@@ -15,7 +15,6 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.processes import host
 from draftsman.runtime import Runtime
 from draftsman.worker.registry import store as workers
-from draftsman.worker.registry.registered_worker import is_lost
 from draftsman.worker.registry.service import WorkerRegistration
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
@@ -100,7 +99,7 @@ async def test_a_worker_whose_session_lock_is_held_is_alive_until_its_lease_ends
     assert await rt.dead_workers.rescue(LeaderTerm()) == 0
     assert await rt.sweeps.acquire(uuid4(), 30) is None
     assert await rt.dead_workers.deregister(LeaderTerm()) == 0
-    assert not is_lost((await rt.read_model.workers())[0], rt.settings.worker.lease)
+    assert not (await rt.read_model.workers())[0].lost
     await clock.forward(rt.settings.worker.lease + 1)
     assert await rt.dead_workers.rescue(LeaderTerm()) == 1, (
         "after the lease, the lock protects nobody"

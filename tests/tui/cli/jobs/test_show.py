@@ -109,7 +109,7 @@ async def test_failures_and_cancels_show_their_reason(cli: Cli, make: Factory, r
         "error     no such thing; will not be retried: another run would fail in the same way\n"
         in shown
     )
-    assert f"next      to retry: draftsman retry D-{failed}; to read its log: " in shown
+    assert f"next      to retry: draftsman retry D-{failed}; to take it out" in shown
     shown = (await cli("show", running.name)).out
     assert re.search(r"^  now +worker \w+ is stopping it; it will end as canceled$", shown, re.M)
     assert "by root: not needed" in shown

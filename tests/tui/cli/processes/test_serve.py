@@ -6,6 +6,7 @@ Restarts after crashes and the death of the supervisor are tested in tests/accep
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ import pytest
 
 from draftsman.channels import registry
 from draftsman.channels.targets import target_forms
+from draftsman.ids import worker_name
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
@@ -39,6 +41,7 @@ async def start(cli: Cli, tmp_path: Path) -> AsyncIterator[Start]:
     started: list[Process] = []
     with cli.config.open("a", encoding="utf-8") as config:
         config.write('\nhandlers.echo = "tests.tui.cli.handlers:echo"\n')
+        config.write('handlers.fail = "tests.tui.cli.handlers:fail"\n')
 
     async def run(*arguments: str) -> Process:
         command = [*COMMAND, "--config", str(cli.config), *arguments]
@@ -188,6 +191,22 @@ async def test_a_worker_serves_its_health(start: Start, rt: Runtime, tmp_path: P
     await until(is_ready, "a ready worker")
     worker.send_signal(signal.SIGTERM)
     assert await asyncio.wait_for(worker.wait(), DEADLINE) == 0
+
+
+async def test_a_worker_logs_in_json_with_itself_and_the_run(
+    start: Start, make: Factory, rt: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_LOG__FORMAT", "json")
+    number = await make.queued(type="fail", queue="default")
+    worker = await start("worker")
+    assert (await wait_for_end(rt, number)).status is Status.FAILED
+    (row,) = await rt.read_model.workers()
+    worker.terminate()
+    assert await asyncio.wait_for(worker.wait(), DEADLINE) == 0
+    entries = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert {entry["worker"] for entry in entries} == {worker_name(row.id)}
+    (failed,) = [entry for entry in entries if "no echo" in entry["message"]]
+    assert (failed["job"], failed["run"]) == (f"D-{number}", 1)
 
 
 async def test_an_invalid_health_port_is_refused(cli: Cli) -> None:

@@ -12,7 +12,10 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.processes import host
 from draftsman.runtime import Runtime
+from draftsman.worker.registry import store as registry
 from draftsman_testing.factories import QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.statements import value
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 
@@ -24,10 +27,13 @@ async def test_workers_are_listed_with_their_health(
     assert (await cli("workers", "--json")).json == []
     here = {"host": "here", "host_id": host.identity(), "pid": os.getpid()}
     await make.worker_row(**here, pid_started=host.process_start_time(os.getpid()))
-    await make.worker_row(**here | {"host": "reborn"}, pid_started=1.0)
+    killed = await make.worker_row(host="killed")
     silent = await make.worker_row(host="silent")
     lost = await make.worker_row(host="lost")
-    for worker, seconds in ((silent, 100), (lost, 400)):
+    for worker in (silent, lost):
+        lock = "SELECT lock_id FROM draftsman.workers WHERE id = %s"
+        await registry.hold(conn, await value(conn, lock, (worker,)))
+    for worker, seconds in ((killed, 20), (silent, 100), (lost, 400)):
         await conn.execute(
             "UPDATE draftsman.workers"
             " SET heartbeat_at = draftsman.now() - make_interval(secs => %s)"
@@ -38,7 +44,7 @@ async def test_workers_are_listed_with_their_health(
     rows = (await cli("workers", "--json")).json
     assert {row["host"]: row["health"] for row in rows} == {
         "here": "alive",
-        "reborn": "lost",  # another process has its pid by now
+        "killed": "lost",  # silent for 15 s without its session
         "silent": "silent",
         "lost": "lost",
         "far": "alive",
@@ -51,6 +57,25 @@ async def test_workers_are_listed_with_their_health(
     (listed,) = [line.split() for line in output if " far " in line]
     assert listed[:5] == [worker_name(far), "alive", "0", "of", "7"]
     assert listed[7:11] == ["far", "1", "fast,", "slow"]
+
+
+async def test_every_command_counts_a_killed_worker_as_dead(
+    cli: Cli, make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    """Also before its lease ends: its session is closed, and it is silent for 15 s."""
+    await make.worker_row()
+    number = await make.queued(queue="default")
+    assert "the next free slot claims it" in (await cli("why", f"D-{number}")).out
+    await clock.forward(16)
+    assert [row["health"] for row in (await cli("workers", "--json")).json] == ["lost"]
+    why = (await cli("why", f"D-{number}")).out
+    assert "no live worker serves the queue 'default'" in why
+    assert "to start a worker: draftsman up" in why
+    (job,) = (await cli("jobs", "--json")).json
+    assert job["hold"] == "no_worker"
+    assert "0  workers, 0 of 0 slots busy" in (await cli("stats")).out
+    assert await rt.queues.serving() == []
+    assert "no worker is running" in (await cli("doctor")).out
 
 
 async def test_the_help_of_sweep_lists_every_sweep(cli: Cli, rt: Runtime) -> None:

@@ -122,8 +122,13 @@ async def test_a_late_answer_is_stored_with_a_hint_to_retry(
     number = await make.expired()
     retry = f"draftsman retry D-{number} --with-answer"
     (await cli("answer", f"D-{number}/1", "red")).refused(
-        1, "expired", "your answer was recorded", retry
+        1, "expired", f"your answer was recorded; to run the job with it: {retry}\n"
     )
+    shown = await cli("show", f"D-{number}")
+    assert f"to run it with the late answer: {retry}" in " ".join(
+        f"{shown.out} {shown.err}".split()
+    )
+    assert retry in (await cli("why", f"D-{number}")).out
     retry_document = (await cli(*retry.split()[1:], "--json")).json
     assert (await rt.read_model.job(retry_document[0]["number"])).overrides == {
         "answers": {"pick": "red"}
@@ -136,7 +141,7 @@ async def test_an_answer_between_the_expiry_and_the_sweep_is_late(
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 5}))
     await clock.forward(10)
     done = await cli("answer", f"{work.name}/1", "red")
-    done.refused(1, "expired before this answer arrived", "--with-answer")
+    done.refused(1, "expired before this answer arrived", "once it has expired", "--with-answer")
     _, answers = await rt.questions.of_job(work.number)
     assert [(given_answer.accepted, given_answer.payload["value"]) for given_answer in answers] == [
         (False, "red")
@@ -207,6 +212,23 @@ async def test_changes_are_requested_with_comments(as_: As, make: Factory, rt: R
     assert "requests changes: add a test" in shown
     [message] = await rt.messages.of_job(work.number)
     assert message.text == "add a test\n\na.py:2: why=2?\nb.txt: name it"
+
+
+async def test_an_approval_that_is_asked_again_repeats_the_requested_changes(
+    as_: As, make: Factory, people: People
+) -> None:
+    work = await make.overtaken(people.carol)
+    first, second = f"{work.name}/1", f"{work.name}/2"
+    asked = (await as_("dave")("questions", second)).out
+    heading, reason, comment = asked.partition("changes requested by ")[2].splitlines()[:3]
+    assert heading == f"carol in {first}:"
+    assert (reason.strip(), comment.strip()) == ("use the v2 API", "a.py:3: handle None")
+    late = await as_("dave")("approve", first)
+    late.refused(1, f"{first} was replaced: it is asked again as {second}")
+    late.refused(1, f"to see it: draftsman show {second}")
+    assert (await as_("dave")("show", second)).code == 0
+    shown = (await as_("dave")("show", work.name)).out
+    assert f"asked again as {second}" in shown
 
 
 async def test_changes_are_requested_by_the_lines_of_a_file(

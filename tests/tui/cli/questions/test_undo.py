@@ -55,6 +55,25 @@ async def test_an_answer_on_a_terminal_can_be_undone_until_it_counts(
     assert f"to see what the job does now: draftsman show {job.name}" in late
 
 
+async def test_wait_asks_no_question_that_was_just_answered(
+    cli: Cli, make: Factory, terminal: Callable[..., Terminal], rt: Runtime, conn: Connection
+) -> None:
+    await run(
+        conn,
+        "INSERT INTO draftsman.leases (name, owner, term, expires_at) VALUES"
+        " ('leader', gen_random_uuid(), 1, draftsman.now() + interval '1 h')",
+    )
+    job = await make.asked()
+    name = f"{job.name}/1"
+    assert terminal("answer", name, "red", **HELD).end() == 0
+    screen = terminal("wait", "--timeout", "2s", job.name, **HELD)
+    screen.end()
+    said = " ".join(screen.plain.split())
+    assert f"{name}: your answer counts at " in said
+    assert f"to undo: draftsman undo {name}" in said
+    assert "Pick" not in said, said
+
+
 async def test_times_are_local_unless_utc_is_wanted(
     cli: Cli, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
@@ -44,3 +48,27 @@ async def test_limits_are_listed_with_their_use_and_changes(
     history = (await cli("limits", "history")).out
     assert "queue pay: running 1, rate 5/1h; each repo: running 3" in history
     assert len((await cli("limits", "history", "--json")).json) == 1
+
+
+async def test_the_next_start_has_the_time_zone_of_the_terminal(
+    cli: Cli, rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As all times: the rate allows a start an hour after the first one."""
+    await set_limits(rt, conn, queue={"pay": {"rate": "1/1h"}})
+    await make.running(queue="pay")
+    held = await make.queued(queue="pay")
+    (use,) = await rt.queues.limits()
+    assert use.next_at is not None
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Asia/Tokyo")
+            time.tzset()
+            there = f"{use.next_at.astimezone():%H:%M:%S}"
+            why = (await cli("why", f"D-{held}")).out
+            listed = (await cli("limits")).out
+            utc = (await cli("--utc", "why", f"D-{held}")).out
+    finally:
+        time.tzset()
+    assert f"{there} JST" in why, why
+    assert there in listed or f"{use.next_at:%m-%d}" in listed, listed
+    assert f"{use.next_at:%H:%M:%S} UTC" in utc, utc

@@ -11,6 +11,7 @@ import pytest
 
 from draftsman.errors import UsageError
 from draftsman.ids import new_id
+from draftsman.job_types.published.description import TypeDescription
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.request_checks import check_configured
 from draftsman.jobs.requests.service.submissions import invocation
@@ -355,6 +356,24 @@ async def test_a_type_of_a_live_worker_has_no_warning(cli: Cli, rt: Runtime) -> 
     assert f"{problem}; no worker has published the type yet\n" in unknown.err
     await worker.leave()
     assert "no worker is running" in (await cli("submit", "--type", "bill:month")).err
+
+
+async def test_a_type_without_its_worker_is_right_and_only_the_worker_is_missing(
+    cli: Cli, rt: Runtime
+) -> None:
+    """Its own name is no near name of it."""
+    names = ["ops:long", "ops:broken"]
+    types = [TypeDescription(name=name, place="jobs:run", app="jobs") for name in names]
+    about: dict[str, Any] = {"version": "1", "queues": ["default"], "slots": 1}
+    worker = WorkerRegistration(rt.db, new_id(), types=names, described=types, **about)
+    await worker.register()
+    await worker.leave()
+    waits = "warning: the job waits for a worker that handles the type"
+    done = await cli("submit", "--type", "ops:long")
+    start = "to start one: draftsman worker --app jobs"
+    assert done.err.startswith(f"{waits} 'ops:long': no worker is running; {start}\n")
+    typo = await cli("submit", "--type", "ops:brken")
+    assert "did you mean ops:broken?" in typo.err
 
 
 async def test_an_unconfigured_model_is_refused(cli: Cli) -> None:

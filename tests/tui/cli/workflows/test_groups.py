@@ -81,7 +81,9 @@ async def test_bad_options_are_refused_in_a_line(
 
 
 async def test_a_group_without_a_kind_has_to_exist(cli: Cli) -> None:
-    (await cli(*NOOP, "--group", "g")).refused(3, "there is no group 'g'; to create it, say")
+    (await cli(*NOOP, "--group", "g")).refused(
+        3, "there is no group 'g'; to create it, use --parallel or --sequential"
+    )
 
 
 async def test_a_retry_of_a_skipped_job_names_the_failed_job(cli: Cli, make: Factory) -> None:

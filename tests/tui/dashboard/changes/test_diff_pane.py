@@ -111,11 +111,22 @@ async def test_changes_are_requested_of_several_approvals_only_if_all_take_them(
         await seen.see("What should change in 2 requests?")
         await seen.type("add a test")
         await seen.press("enter")
-        await seen.see("Request changes of 2 requests?", "Reason: add a test")
+        await seen.see("Request changes of 2 requests?", "y: yes")
         await seen.press("y")
         await seen.wait_for_toast("changes requested")
     outcomes = [(await rt.questions.get(number, 1)).outcome for number in (1, 2, 3)]
     assert outcomes == ["changes_requested", "changes_requested", "open"]
+
+
+async def test_an_approval_that_is_asked_again_repeats_the_requested_changes(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    await make.overtaken(people.carol)
+    carol = people.on(Source.TUI, "carol")
+    async with open_dashboard(rt, carol, view="inbox", size=(140, 40)) as seen:
+        await seen.rows("D-1/2")
+        await seen.press("a")
+        await seen.see("changes requested by carol in D-1/1:", "use the v2 API", "a.py:3: handle")
 
 
 async def test_a_low_screen_gives_its_rows_to_the_diff(

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +15,7 @@ from draftsman.actions import maintenance as actions
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
+from draftsman.formats.near_names import did_you_mean
 from draftsman.jobs.details.sections.events import missing_months
 from draftsman.jobs.event_kinds import AGENT_KIND, COMMON_KINDS, EVENTS
 from draftsman.jobs.job import TERMINAL
@@ -246,11 +246,10 @@ async def _check_kinds(app: App, rt: Runtime, kinds: frozenset[str], *, follow: 
     for kind in sorted(kinds - EVENTS.keys()):
         if kind.startswith(AGENT_KIND) or (await rt.read_model.events_of_kinds([kind], limit=1))[0]:
             continue
-        near = get_close_matches(kind, sorted(EVENTS), 3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"kinds: {KINDS}"
+        hint = did_you_mean(kind, sorted(EVENTS)) or f"; kinds: {KINDS}"
         if not follow:
-            raise UsageError(f"no event has the kind {kind!r}; {hint}")
-        app.out.info(f"no event has had the kind {kind!r} so far; {hint}")
+            raise UsageError(f"no event has the kind {kind!r}{hint}")
+        app.out.info(f"no event has had the kind {kind!r} so far{hint}")
 
 
 def _no_events(*, narrowed: bool, after: Cursor | None) -> str:

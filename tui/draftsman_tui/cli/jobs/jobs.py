@@ -146,10 +146,10 @@ async def jobs(
             app.out.document([JOBS.data(job) for job in shown])
         elif shown:
             await _show(app, rt, shown)
-            if len(page_jobs) == filters["limit"] and app.out.on_screen:
-                options = {"status": ",".join(names), "since": since, "until": until, **filters}
-                older = _older(page_jobs[-1].number, options)
-                await _print_more(app, rt, counts, len(shown), older)
+        if shown and len(page_jobs) == filters["limit"]:
+            options = {"status": ",".join(names), "since": since, "until": until, **filters}
+            older = _older(page_jobs[-1].number, options)
+            await _print_more(app, rt, counts, len(shown), older)
         if not shown and page.scanned_to is None:
             unknown = "" if page_jobs else await unknown_value(rt, filters)
             narrowed = bool(since or until or before or _has_filters(filters))

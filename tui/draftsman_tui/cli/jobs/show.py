@@ -71,6 +71,7 @@ async def show(app: App, job: tuple[JobRef, int | None], tree: bool) -> None:
     if tree:
         await _show_tree(app, job[0])
         return
+    from draftsman.jobs.details.sections.facts import is_open_failure
     from draftsman.jobs.details.sections.questions import responders
     from draftsman.jobs.details.sections.runs import is_empty_patch
 
@@ -92,7 +93,9 @@ async def show(app: App, job: tuple[JobRef, int | None], tree: bool) -> None:
         file = shlex.quote(one_line(files[0]))
         app.out.info(f"for an artifact: draftsman artifacts get {details.job.name} {file}")
     why = details.wait_reason
-    is_told = details.job.status in SAYS_NEXT or why.reason == "no_program"
+    is_told = (
+        details.job.status in SAYS_NEXT or why.reason == "no_program" or is_open_failure(details)
+    )
     if details.is_over and not is_told:
         app.out.info(why.next_step)
 

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import click
 
 from draftsman.errors import UsageError
-from draftsman.formats.shown_zone import SHOWN_ZONE
+from draftsman.formats.shown_zone import SHOWN_ZONE, local_zone
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log
 from draftsman_tui.dashboard.themes import NAMES
@@ -220,7 +220,7 @@ def create_dashboard(
         resolve_options(app.settings.dashboard, view, theme), undo=app.settings.questions.undo
     )
     server = server_name(app.settings)
-    SHOWN_ZONE.set(UTC if app.utc else None)
+    SHOWN_ZONE.set(UTC if app.utc else local_zone())
     return Dashboard(connect, options, server=server, read_only=read_only, started=started)
 
 

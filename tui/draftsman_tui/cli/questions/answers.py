@@ -16,8 +16,9 @@ import click
 
 from draftsman.actions import questions as actions
 from draftsman.deliveries.question_text import closed_locally, closed_step, has_patch
-from draftsman.errors import DraftsmanError, OptionHint, Refused, UsageError
+from draftsman.errors import CommandHint, DraftsmanError, OptionHint, Refused, UsageError
 from draftsman.formats.invisible import one_line
+from draftsman.formats.times import clock_with_zone
 from draftsman.ids import job_name
 from draftsman.questions.answer import NoSuchChoice, as_text
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
@@ -279,13 +280,30 @@ class QuestionPrompter:
         self._asks = app.out.interactive and not app.json
 
     async def ask(self, number: int) -> None:
-        """Print the open questions of a job, and ask for their answers."""
+        """Print the open questions of a job, and ask for their answers.
+
+        Those are left out that this person has answered, while it can be undone.
+        """
         for question in await self._rt.questions.open(number):
             if question.name not in self._printed:
                 self._printed.add(question.name)
+                if await self._is_answered(question):
+                    continue
                 self._app.out.print_stderr(*await describe(self._rt, question))
                 if self._asks:
                     await self._prompt(question)
+
+    async def _is_answered(self, question: Question) -> bool:
+        """Return whether an answer of this person waits for its undo window; it is then said."""
+        held = await self._rt.pending_decisions.of_question(
+            question.job, question.ordinal, await self._rt.actor()
+        )
+        if held is None:
+            return False
+        at = clock_with_zone(held.applies_at)
+        undo = CommandHint("undo", held.name, lead="to undo")
+        self._app.out.info(f"{held.name}: your answer counts at {at}; {undo}")
+        return True
 
     async def _prompt(self, question: Question) -> None:
         """Ask until the question is closed; an empty line leaves it open."""

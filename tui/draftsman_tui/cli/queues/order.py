@@ -64,10 +64,10 @@ async def move(
 
 async def print_queued(app: App, limit: int, queue: str | None) -> None:
     """Print the jobs in the order of the claim, then those that wait for something else."""
-    limit = rows_to_read(app, limit)
+    most = rows_to_read(app, limit)
     async with app.runtime(read_only=True) as rt:
-        queued = await rt.queues.order(limit, queue)
-        waiting = await rt.queues.held(limit, queue)
+        queued = await rt.queues.order(most, queue)
+        waiting = await rt.queues.held(most, queue)
         summaries = await rt.queues.all()
         is_empty = not queued and not waiting
         unknown = await unknown_value(rt, {"queue": queue}) if is_empty else ""
@@ -76,7 +76,7 @@ async def print_queued(app: App, limit: int, queue: str | None) -> None:
         *(QueuedRow(job, condition_text(job.hold or "", job.held_by)) for job in waiting),
     ]
     if conditions or app.json or app.counts:
-        print_list(app, QUEUED_JOBS, conditions, unknown=unknown)
+        print_list(app, QUEUED_JOBS, conditions, unknown=unknown, limit=limit)
     elif unknown:
         app.out.info(unknown)
     if app.json or app.counts or unknown:

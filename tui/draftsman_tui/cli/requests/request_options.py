@@ -37,13 +37,13 @@ request_options = params.together(
         "--max-attempts",
         type=click.IntRange(1, 100),
         metavar="N",
-        help="Runs that may be lost, or fail by the infrastructure or any exception.",
+        help="Attempts: runs that may be lost, or end with an unexpected error.",
     ),
     click.option(
         "--max-retries",
         type=click.IntRange(0, 100),
         metavar="N",
-        help="Retries after the job's own errors, any exception included.",
+        help="Retries after errors of the job itself, unexpected ones included.",
     ),
     click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
 )

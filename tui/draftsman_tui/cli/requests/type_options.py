@@ -6,12 +6,12 @@ import asyncio
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from draftsman.errors import AmbiguousName, DraftsmanError, UndescribedType, UsageError
+from draftsman.formats.near_names import near_names
 from draftsman.json_schemas.parameter_schema import ParameterSchema, placeholder, text_choices
 from draftsman_tui.cli.app import App
 from draftsman_tui.terminal import params
@@ -177,7 +177,7 @@ def refuse_options(ctx: click.Context, text: Sequence[str], fields: Mapping[str,
             command = f"{ctx.command_path} {type} {option} ..."
             raise UsageError(f"no such option {option}; name a type before its options: {command}")
         known = [name for param in ctx.command.params for name in param.opts]
-        raise click.NoSuchOption(option, possibilities=get_close_matches(option, known), ctx=ctx)
+        raise click.NoSuchOption(option, possibilities=near_names(option, known), ctx=ctx)
 
 
 def _options(ctx: click.Context, text: Sequence[str]) -> Iterator[str]:
@@ -209,7 +209,7 @@ def _take(inputs: ParameterSchema, words: Iterable[str]) -> tuple[dict[str, Any]
             name, value = negated, False
         elif name not in properties:
             known = [_option(each) for each in properties]
-            near = get_close_matches(option, known, 1)
+            near = near_names(option, known, 1)
             tail = (
                 f"did you mean {near[0]}?" if near else f"parameters: {', '.join(known) or 'none'}"
             )

@@ -221,7 +221,7 @@ async def history(app: App, name: str | None, limit: int) -> None:
     """
     async with app.runtime(read_only=True) as rt:
         fires = await rt.schedules.history(name, rows_to_read(app, limit))
-    print_list(app, FIRES, fires)
+    print_list(app, FIRES, fires, limit=limit)
 
 
 @schedules.subcommand(

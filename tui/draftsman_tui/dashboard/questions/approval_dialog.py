@@ -88,6 +88,9 @@ class ApprovalDialog(QuestionDialog[Any]):
                 yield Static(safe(question.text))
                 if question.context_snippet:
                     yield Static(safe(visible_context(question)), classes="quiet apart")
+                if self._review is not None and (requested := self._review.requested):
+                    text = f"{requested.heading}:\n{requested.text}"
+                    yield Static(safe(text), classes="apart")
                 if question.action:
                     text = f"If approved: {action_text(question.action)}"
                     yield Static(safe(text), classes="apart")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from draftsman.log import LogEvent
+from draftsman.log import LogEvent, parse_line
 
 SUPERVISOR: Final = "draftsman_tui.cli.processes.supervisor"
 """The supervisor's logger."""
 ARRIVALS: Final = frozenset(LogEvent)
 """Log events for a worker or leader that starts or stops."""
-_EVENT: Final = re.compile(r" event=(\w+)(?= |$)")
 BAD: Final = ("warning", "error", "critical")
 
 
@@ -36,10 +34,11 @@ class SupervisedProcesses:
         """
         changed = False
         for line in lines:
-            match line.split(" ", 3):
-                case [_, level, logger, text] if level in BAD and logger == SUPERVISOR:
-                    self.last_error = text
-                    self.error_at = time.monotonic()
-                case [_, _, _, text] if ARRIVALS.intersection(_EVENT.findall(text)):
-                    changed = True
+            if (record := parse_line(line)) is None:
+                continue
+            if record.level in BAD and record.logger == SUPERVISOR:
+                self.last_error = record.text
+                self.error_at = time.monotonic()
+            elif record.event in ARRIVALS:
+                changed = True
         return changed

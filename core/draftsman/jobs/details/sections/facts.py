@@ -89,11 +89,16 @@ def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
         yield _fact("dismissed", why.dismissal)
     if why.retried_as is not None:
         yield _fact("retried", f"as {job_name(why.retried_as)}")
-    is_open = job.status in FAILURES and why.retried_as is None and why.dismissal is None
-    if why.reason == "no_program" or (is_open and reader.types_commands):
+    if why.reason == "no_program" or (is_open_failure(details) and reader.types_commands):
         yield _fact("next", why.next_step_in(reader.hint))
     if job.finished_at:
         yield Fact("finished", (reader.ago(job.finished_at),))
+
+
+def is_open_failure(details: JobDetails) -> bool:
+    """Return whether a job failed, and was neither retried nor dismissed: it says what next."""
+    why = details.wait_reason
+    return details.job.status in FAILURES and why.retried_as is None and why.dismissal is None
 
 
 def _explained(why: WaitReason, reader: Reader) -> str:
@@ -111,10 +116,10 @@ def _explained(why: WaitReason, reader: Reader) -> str:
 
 def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     job = details.job
+    retries = f"retries {job.retry_count} of {job.max_retries}" if job.max_retries else "no retries"
     yield _fact(
         "attempts",
-        f"{job.attempts} of {job.max_attempts} · retries {job.retry_count}"
-        f" of {job.max_retries} · runs {job.run_count}",
+        f"{job.attempts} of {job.max_attempts} · {retries} · runs {job.run_count}",
     )
     yield _fact("type", type_text(job))
     source = job.payload.get("repo")

@@ -36,7 +36,11 @@ from draftsman.jobs.runs.run import Run
 from draftsman.jobs.runs.store import run_state
 from draftsman.questions.store import questions
 from draftsman.worker.registry import store as workers
-from draftsman.worker.registry.registered_worker import ServingWorker, missing_worker
+from draftsman.worker.registry.registered_worker import (
+    RegisteredWorker,
+    ServingWorker,
+    missing_worker,
+)
 
 if TYPE_CHECKING:
     from draftsman.jobs.details.job_details import JobDetails
@@ -295,7 +299,10 @@ class ReadModel:
             last = current
             yield current
 
-    workers = on_connection(workers.all_workers)
+    async def workers(self) -> list[RegisteredWorker]:
+        """Return all registered workers, oldest first."""
+        async with self._db.connection() as conn:
+            return await workers.all_workers(conn, self._lease)
 
     async def details(
         self, number: int, *, events: int = PAGE_SIZE, steps: int | None = None
@@ -334,11 +341,8 @@ class ReadModel:
             pauses = await store.pauses(conn)
             answers, seconds = await store.answer_times(conn)
             failures = await store.failure_counts(conn, COUNT_LIMIT)
-            live = [
-                worker
-                for worker in await workers.all_workers(conn)
-                if worker.heartbeat_age < self._lease
-            ]
+            registered = await workers.all_workers(conn, self._lease)
+        live = [worker for worker in registered if not worker.lost]
         return Stats(
             jobs=counts,
             capped=[status for status, count in counts.items() if count >= COUNT_LIMIT],

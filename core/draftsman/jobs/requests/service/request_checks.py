@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.channels import LOG, WEBHOOK, ChannelName, registry
 from draftsman.database.database import Database
 from draftsman.deliveries.target import NONE, parse
-from draftsman.errors import NotFound, RejectedField, UnknownRepo
+from draftsman.errors import CommandHint, NotFound, RejectedField, UnknownRepo
 from draftsman.forges.issue_target import CHANNEL, IssueTarget
+from draftsman.formats.near_names import near_or_all
 from draftsman.formats.truncation import truncate
 from draftsman.job_types.published.description import TypeDescription
 from draftsman.job_types.published.service import PublishedTypes
@@ -34,7 +34,6 @@ from draftsman.worker.registry.service import live_workers
 if TYPE_CHECKING:
     from draftsman.settings import Settings
 
-MAX_SUGGESTIONS: Final = 3
 MAX_SHOWN: Final = 60
 """Characters of a rejected value in a message."""
 
@@ -152,27 +151,26 @@ class UnknownType:
     type: str
     known: tuple[str, ...]
     has_workers: bool
-    is_described: bool
-    """Whether workers have published what its code declares."""
+    app: str | None
+    """The app whose worker served it last; None for a type that no worker has published."""
 
     @property
     def problem(self) -> str:
-        """What is wrong, and the near names."""
+        """What is wrong, and the near names; of a type that is known, how to start its worker."""
+        if self.app is not None:
+            problem = "no live worker handles it" if self.has_workers else "no worker is running"
+            arguments = f"--app {self.app}" if self.app else ""
+            return f"{problem}; {CommandHint('worker', arguments, lead='to start one')}"
         problem = "no handler in [handlers], and no worker is running"
         if self.has_workers:
             problem = "no handler in [handlers] or on a live worker"
-        near = get_close_matches(self.type, self.known, MAX_SUGGESTIONS)
-        if near:
-            problem += f"; did you mean {' or '.join(near)}?"
-        else:
-            problem += f"; known types: {', '.join(self.known)}"
-        return problem
+        return problem + near_or_all(self.type, self.known, "known types")
 
     @property
     def warning(self) -> str:
         """What to say to the person who submits a job of the type."""
         waits = f"the job waits for a worker that handles the type {self.type!r}"
-        described = "" if self.is_described else "; no worker has published the type yet"
+        described = "; no worker has published the type yet" if self.app is None else ""
         return f"{waits}: {self.problem}{described}"
 
 
@@ -333,16 +331,18 @@ class RequestChecks:
         known |= {name for worker in workers for name in worker.types}
         if known.issuperset(types):
             return []
-        described = {
-            name for type in await self._published.all() for name in (type.name, *type.aliases)
+        apps = {
+            name: type.app
+            for type in await self._published.all()
+            for name in (type.name, *type.aliases)
         }
-        names = tuple(sorted(known | described))
+        names = tuple(sorted(known | apps.keys()))
         return [
             UnknownType(
                 type=type,
                 known=names,
                 has_workers=bool(workers),
-                is_described=type in described,
+                app=apps.get(type),
             )
             for type in types
             if type not in known
