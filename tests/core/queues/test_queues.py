@@ -246,7 +246,7 @@ async def test_the_claim_passes_no_held_job(
 
 async def test_a_queue_names_what_its_held_jobs_wait_for(make: Factory, rt: Runtime) -> None:
     first, *_ = [await make.queued(queue="pay", concurrency_key="deploy") for _ in range(3)]
-    await make.queued(queue="pay", parents=[f"D-{first}"])
+    await make.queued(queue="pay", after=[f"D-{first}"])
     (queue,) = await rt.queues.all()
     assert (queue.queued, queue.held) == (1, 3)
     assert (queue.limited, queue.keyed, queue.dependent) == (0, 2, 1)

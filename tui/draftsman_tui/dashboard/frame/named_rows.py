@@ -11,9 +11,10 @@ from draftsman.ids import job_name, parse_job, parse_jobs, parse_question, quest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from textual.screen import Screen
+
     from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.command import DashboardCommand
-    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 _NAME: Final = r"[dD]-[0-9]+(?:/[0-9]+|\.\.(?:[dD]-)?[0-9]+)?"
 _LEADING: Final = re.compile(rf"((?:{_NAME}(?:\s+|$))+)(.*)", re.DOTALL)
@@ -46,7 +47,7 @@ def _is_valid(command: DashboardCommand, text: str) -> bool:
 class NamedRows:
     """A screen whose selected rows are the jobs and questions that a command names."""
 
-    def __init__(self, screen: BaseScreen, rows: Sequence[tuple[int, int | None]]) -> None:
+    def __init__(self, screen: Screen[None], rows: Sequence[tuple[int, int | None]]) -> None:
         self._screen = screen
         self._rows = rows
         self.unloaded = 0
