@@ -8,7 +8,7 @@ import json
 import pkgutil
 import re
 from collections import defaultdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -26,6 +26,8 @@ import draftsman_bots
 from draftsman import entities
 from draftsman.entities.entity import Entity
 from draftsman.entities.figures import FIGURES, FigureRow
+from draftsman.entities.terms import Measure
+from draftsman.errors import UsageError
 from draftsman.formats.json_data import as_data
 from draftsman_tui import common
 from tests.support.cases import cases
@@ -144,6 +146,38 @@ def test_a_figure_is_compared_with_its_value_and_rows_without_one_are_last() -> 
     assert names(where=["answered<5"]) == ["quick"]
     assert names(sort="answered") == ["quick", "slow", "none"]
     assert names(sort="-answered") == ["slow", "quick", "none"]
+
+
+@cases("name", ENTITIES)
+def test_a_column_is_compared_with_values_of_its_measure_alone(name: str) -> None:
+    entity, row_type = ENTITIES[name]
+    row = empty_row(row_type)
+    for column in entity.columns:
+        assert column.measure or not (column.right and column.order), column.head
+        head = column.head.lower()
+        if column.measure is None:
+            with pytest.raises(UsageError, match=f"{head} cannot be compared; use {head}:1"):
+                entity.select([row], NOW, where=[f"{head}>1"])
+            continue
+        assert column.order is not None
+        value = column.order(row)
+        kinds = (int, float) if column.measure is Measure.NUMBER else (datetime, timedelta, float)
+        assert value is None or isinstance(value, kinds), column.head
+        entity.select([row], NOW, where=[f"{head}>1"])
+        allowed = "a number" if column.measure is Measure.NUMBER else "a duration or a time"
+        wrong = "1h" if column.measure is Measure.NUMBER else "x"
+        with pytest.raises(UsageError, match=f"{head}> needs {allowed}, such as .*, not '{wrong}'"):
+            entity.select([row], NOW, search=f"{head}>{wrong}")
+
+
+@cases("name", ENTITIES)
+def test_a_condition_without_a_value_is_no_word(name: str) -> None:
+    entity, _ = ENTITIES[name]
+    for column in entity.columns:
+        for sign in ":<>":
+            with pytest.raises(UsageError, match=f"{column.head.lower()}{sign} needs a"):
+                entity.select([], NOW, search=f"word {column.head}{sign}")
+    assert entity.select([], NOW, search="12: note:") == []
 
 
 @cases("name", ENTITIES)

@@ -114,7 +114,7 @@ async def test_a_typo_is_named_in_each_empty_list(rt: Runtime, make: Factory) ->
 
     now = datetime.now(UTC)
     for view in VIEWS.values():
-        heads = {column.head.casefold() for column in view.columns} & HEADS
+        heads = {column.head.casefold() for column in view.columns} & HEADS.keys()
         for name in FILTER_VALUES.keys() & {*view.fields, *heads}:
             typo = VALUES[name][:-2] + VALUES[name][-1]
             rows = await view.fetch(rt, Query(view.resolve(parse(f"{name}:{typo}")), now))

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, urlencode
 
 from starlette.responses import RedirectResponse, StreamingResponse
@@ -177,6 +177,13 @@ _GROUPS: Final = {
     "finished": ("Finished", WORDS["finished"]),
 }
 """Filters of several statuses, by name: their text and statuses."""
+VALUES: Final[Sequence[Literal["group", "type", "queue", "repo"]]] = (
+    "group",
+    "type",
+    "queue",
+    "repo",
+)
+"""Filters whose value is a name; lists of these lead to their jobs."""
 
 
 ACTIONS: Final[dict[str, Action[int, ..., Any]]] = {
@@ -200,6 +207,8 @@ async def jobs(context: WebContext, request: Request) -> Response:
     counts = None if search else await rt.read_model.counts(**counted)
     in_all: JobFilters = {**counted, "statuses": None, "failures": False}
     by_status = None if search else await rt.read_model.counts(**in_all)
+    is_narrowed = any(text for name, text in entered.items() if name != "status")
+    failures = {} if is_narrowed else await rt.read_model.open_failures()
     now = await rt.checkpoints.now()
     older = jobs_page.scanned_to
     if older is None and len(jobs_page.jobs) == filters["limit"]:
@@ -213,6 +222,7 @@ async def jobs(context: WebContext, request: Request) -> Response:
     if len(rows) > PAGE_SIZE:
         rows = rows[:PAGE_SIZE]
         older = rows[-1].number
+    kept = {name: text for name, text in entered.items() if text}
     is_empty = not jobs_page.jobs and older is None
     return page(
         "jobs",
@@ -223,19 +233,20 @@ async def jobs(context: WebContext, request: Request) -> Response:
         table=table(JOBS, rows, now),
         examples=hints,
         repos=sorted(await FILTER_VALUES["repo"].read(rt, "")),
+        more=any(entered[name] for name in (*VALUES, "mine")),
         statuses=[
             *((name, text) for name, (text, _) in _GROUPS.items()),
             *((str(status), display.word.capitalize()) for status, display in STATUSES.items()),
         ],
-        groups=[*_group_links(entered, by_status)],
+        groups=[*_group_links(entered, by_status or {}, failures)],
         is_group=entered["status"] in _GROUPS,
         total="" if counts is None else count_text(sum(counts.values())),
         shown=len(rows),
         entered=entered,
         problem=problem,
-        is_filtered=any(entered.values()),
+        is_filtered=bool(kept),
         is_first="before" not in query,
-        older=None if older is None else urlencode({**entered, "before": older}),
+        older=None if older is None else urlencode({**kept, "before": older}),
     )
 
 
@@ -430,7 +441,7 @@ async def _number(request: Request) -> int:
 
 def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     """Return the filters of a query, their texts in the form, and the problem of a bad value."""
-    names = ("where", "status", "repo", "mine")
+    names = ("where", "status", *VALUES, "mine")
     if any("\x00" in str(get(name) or "") for name in names):
         raise PageProblem(400, "The filter has a character that no text may have.", "Open /jobs.")
     entered = {name: str(get(name) or "").strip()[:MAX_FILTER] for name in names}
@@ -445,8 +456,9 @@ def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     else:
         problem = f"There is no status {status[:40]!r}. The list below has jobs of every status."
         entered["status"] = ""
-    if entered["repo"]:
-        filters["repo"] = entered["repo"]
+    for name in VALUES:
+        if entered[name]:
+            filters[name] = entered[name]
     if entered["mine"]:
         filters["invoker"] = visit.actor.voter
     before = str(get("before") or "")
@@ -456,15 +468,15 @@ def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
 
 
 def _group_links(
-    entered: Mapping[str, str], counts: Mapping[str, int] | None
+    entered: Mapping[str, str], counts: Mapping[str, int], failures: Mapping[str, int]
 ) -> Iterator[tuple[str, str, int, bool]]:
     """Yield the text and the query of each group, its number of jobs, and whether it is shown.
 
-    Its number is 0 where it is unknown: that of the failures is without those of the past.
+    Its number is 0 where it is unknown. Of the failures it is that of `failures`, the open ones.
     """
     for name, (text, group) in _GROUPS.items():
         kept = {key: value for key, value in {**entered, "status": name}.items() if value}
-        known = {} if counts is None or name == "failures" else counts
+        known = failures if name == "failures" else counts
         count = sum(number for status, number in known.items() if not group or status in group)
         yield text, urlencode(kept), count, entered["status"] == name
 

@@ -17,7 +17,7 @@ from draftsman.errors import NotFound, UsageError
 from draftsman.formats.amounts import counted
 from draftsman_bots.web.pages import page
 from draftsman_bots.web.problems import error_text
-from draftsman_bots.web.section_html import ROLES
+from draftsman_bots.web.section_html import ROLES, link_names, name_path
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -221,19 +221,26 @@ def _row(entity: Entity[Any], columns: Sequence[Column[Any]], row: Any, now: dat
 def _cells(
     entity: Entity[Any], columns: Sequence[Column[Any]], row: Any, now: datetime
 ) -> Iterator[str]:
-    """Yield the cells; that with the name of what the row is about, or else the first, opens it."""
-    name = entity.listing.opens(row) if entity.listing is not None else ""
-    cells = [column.cell(row, now) for column in columns]
-    opening = next((nth for nth, cell in enumerate(cells) if cell.text == name), 0)
-    for nth, (column, cell) in enumerate(zip(columns, cells, strict=True)):
-        shown = "" if cell.is_clock else cell.text
-        text = inert(cell.text) if cell.when is None else time_html(cell.when, shown)
+    """Yield the cells; one opens what the row is about, and each name in the others its own."""
+    own = path = ""
+    if (listing := entity.listing) is not None:
+        jobs = urlencode(listing.jobs(row))
+        own = listing.key(row) if jobs else listing.opens(row)
+        path = f"/jobs?{jobs}" if jobs else name_path(own)
+    for column in columns:
+        cell = column.cell(row, now)
+        is_open = bool(path) and cell.text == own
+        text = inert(cell.full or cell.text)
+        if cell.when is not None:
+            text = time_html(cell.when, "" if cell.is_clock else cell.text)
+        elif not is_open:
+            text = link_names(text)
         if cell.role and cell.text:
             text = f'<span class="{ROLES[cell.role]}">{text}</span>'
         if column.cut or not column.width:
             text = f'<span class="cut">{text}</span>'
-        if name and nth == opening:
-            text = f'<a class="open" href="{inert(_path(name))}">{text}</a>'
+        if is_open:
+            text = f'<a class="open" href="{inert(path)}">{text}</a>'
         head = inert(column.heading.capitalize())
         yield f'<td class="{_layout(column)}" data-head="{head}">{text if cell.text else ""}</td>'
 
@@ -242,10 +249,6 @@ def _layout(column: Column[Any]) -> str:
     """Return the classes of a column: where numbers end, and on which screens it is shown."""
     names = ["right"] * column.right + ["wide"] * (column.from_width > WIDE)
     return " ".join([*names, "long"] if column.cut or not column.width else names)
-
-
-def _path(name: str) -> str:
-    return f"/questions/{name}" if "/" in name else f"/jobs/{name}"
 
 
 def _sentence(help: str) -> str:

@@ -17,7 +17,7 @@ from draftsman.agent_runs.changes.shown_diff import ShownDiff, shown_diff
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.question_text import holder_text, missing_diff
 from draftsman.entities.questions import INBOX
-from draftsman.errors import NotFound, UsageError
+from draftsman.errors import FieldError, NotFound, UsageError
 from draftsman.formats.amounts import count_text
 from draftsman.ids import job_number
 from draftsman.jobs.details.sections.facts import facts
@@ -150,9 +150,14 @@ async def answer(context: WebContext, request: Request) -> Response:
     try:
         result = await _submitted(context, question, visit, fields)
     except UsageError as error:
-        problem = error_text(error)
         return await _question_page(
-            context, visit, question, status=422, problem=problem, entered=fields
+            context,
+            visit,
+            question,
+            status=422,
+            problem=error_text(error),
+            problem_at=_field_of(error, question),
+            entered=fields,
         )
     except questions.AnswerRefused as error:
         problem = "".join(map(str, refused(error.verdict).whole))
@@ -228,6 +233,7 @@ async def _question_page(
     note: str = "",
     undone: str = "",
     problem: str = "",
+    problem_at: str = "",
     entered: dict[str, str] | None = None,
 ) -> Response:
     rt = context.rt_of(visit)
@@ -285,12 +291,12 @@ async def _question_page(
         has_patch=question.patch_sha256 is not None and not missing,
         note=await _note(context, question, note),
         problem=problem,
-        problem_in_form=status == 422,
+        problem_at=problem_at,
         entered=entered,
         wants_comment="comment" in entered,
         choices=_choices(question),
         choices_in_bar=_are_short(question),
-        takes_text=question.freeform_allowed or not question.choices,
+        takes_text=_takes_text(question),
         text_input=TEXT_INPUTS.get(question.answer_kind, ""),
         shown=shown_digest(question),
         key=entered.get("key") or secrets.token_urlsafe(12),
@@ -362,6 +368,20 @@ def _are_short(question: Question) -> bool:
     )
 
 
+def _takes_text(question: Question) -> bool:
+    return question.freeform_allowed or not question.choices
+
+
+def _field_of(error: UsageError, question: Question) -> str:
+    """Return the field of the form that an error is about; "" for none that the page shows."""
+    field = error.field.partition(".")[0] if isinstance(error, FieldError) else ""
+    if question.kind is QuestionKind.APPROVAL:
+        return (field or "reason") if field in ("", "reason", "comments") else ""
+    if field == "choice" or not _takes_text(question):
+        return "" if _are_short(question) else "choice"
+    return "text"
+
+
 def _row(question: OpenQuestion) -> dict[str, Any]:
     action = question.approved_action
     return {
@@ -406,13 +426,14 @@ async def _submitted(
         decide = ACTIONS.get(fields.get("decision", ""))
         if decide is None or decide is questions.answer:
             changes = ", request changes" if question.takes_changes else ""
-            raise UsageError(f"choose: approve{changes} or deny")
+            raise FieldError(f"choose: approve{changes} or deny", field="decision")
         text = fields.get("reason", "").strip()
         comments = fields.get("comments", "").splitlines()
         if decide is questions.request_changes:
             return await questions.request_changes(call, row, text, comments=comments)
         if any(map(str.strip, comments)):
-            raise UsageError("comments on files are for a request for changes")
+            problem = "comments on files are for a request for changes"
+            raise FieldError(problem, field="comments")
         return await decide(call, row, text)
     choice = fields.get("choice", "")
     text = fields.get("text", "").strip()
@@ -420,8 +441,9 @@ async def _submitted(
         raise UsageError("choose an answer or write an answer, not both")
     if not choice and not text:
         choices = "choose an answer" if question.choices else ""
-        writes = "write an answer" if question.freeform_allowed or not question.choices else ""
+        writes = "write an answer" if _takes_text(question) else ""
         raise UsageError(" or ".join(filter(None, (choices, writes))))
     if choice and choice not in question.values():
-        raise UsageError(f"{choice[:60]!r} is not a choice of {question.name}")
+        problem = f"{choice[:60]!r} is not a choice of {question.name}"
+        raise FieldError(problem, field="choice")
     return await questions.answer(call, row, choice or text, only=only)

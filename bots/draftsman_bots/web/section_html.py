@@ -33,7 +33,7 @@ from draftsman.jobs.details.sections.section import (
 )
 from draftsman.jobs.retries import ErrorClass, error_class_text
 from draftsman.jobs.status_display import Meaning
-from draftsman.text import humanize, is_link
+from draftsman.text import humanize, is_link, text_digest
 
 if TYPE_CHECKING:
     from draftsman.events.event import Event
@@ -72,8 +72,20 @@ def artifact_path(artifact: Artifact) -> str:
 
 SHOWN: Final = HtmlMedium("a file of the job", command_of, picture=picture_path)
 """How a page shows the values of a result."""
-LINKED: Final = frozenset({"retries", "parents", "children"})
-"""Sections whose entries are jobs."""
+_NAME: Final = re.compile(r"(?<![\w./#-])D-[1-9][0-9]{0,17}(?:/[1-9][0-9]{0,8})?(?![\w/-]|\.[0-9])")
+"""The name of a job or a question in a text; that of a run, `D-142.1`, is none."""
+
+
+def name_path(name: str) -> str:
+    """Return the path of the page of a job or a question; "" without a name."""
+    if not name:
+        return ""
+    return f"/questions/{name}" if "/" in name else f"/jobs/{name}"
+
+
+def link_names(html: str) -> str:
+    """Return escaped text, in which each name of a job or a question leads to its page."""
+    return _NAME.sub(lambda match: f'<a href="{name_path(match[0])}">{match[0]}</a>', html)
 
 
 def print_section(section: JobSection) -> Markup:
@@ -82,7 +94,7 @@ def print_section(section: JobSection) -> Markup:
 
 
 def print_line(line: Line) -> Markup:
-    """Return a line."""
+    """Return a line, in which each name of a job or a question leads to its page."""
     return Markup("".join(map(_span, line)))  # noqa: S704 - of escaped texts
 
 
@@ -197,7 +209,7 @@ def _hidden(count: int) -> str:
 
 def page_reader(rt: Runtime, details: JobDetails) -> Reader:
     """Return the reader of a page, whose time zone is that of shown times."""
-    owner = "the owner of the database" if rt.embedded else ""
+    owner = (rt.policy.owner or rt.policy.login or "") if rt.embedded else ""
     asked = responders(details, rt.policy, owner)
     return Reader(
         details.at,
@@ -223,8 +235,6 @@ def _part(part: SectionPart, section: JobSection) -> str:
             return f"<div><dt>{inert(label)}</dt><dd>{print_line(value)}</dd></div>"
         case Entry(_, lines):
             first, *others = map(print_line, lines)
-            if path := _path(part, section):
-                first = Markup('<a href="{}">{}</a>').format(path, first)
             paragraphs = "\n".join(f"<p>{line}</p>" for line in (first, *others))
             if part.event is not None:
                 return print_event(first, part.event)
@@ -250,19 +260,18 @@ def print_event(line: Markup, event: Event) -> Markup:
     ).format(event.id, line, print_values(detail_values(event)))
 
 
-def _path(entry: Entry, section: JobSection) -> str:
-    name = entry.name.rpartition(" ")[2]
-    if section.name == "questions":
-        return f"/questions/{name}"
-    return f"/jobs/{name}" if section.name in LINKED and name else ""
-
-
 def _span(span: LineSpan | str) -> str:
     if isinstance(span, str):
-        return inert(span)
-    text = inert(span.text)
+        return link_names(inert(span))
+    text = link_names(inert(span.text))
     if span.when is not None:
         text = time_html(span.when, span.text)
+    if span.short:
+        id = f"more-{text_digest(span.text)[:12]}"
+        text = (
+            f'<button class="fold" type="button" popovertarget="{id}">{inert(span.short)}</button>'
+            f'<span class="folded" id="{id}" popover>{text}</span>'
+        )
     if span.url:
         text = link_html(span.url, span.text)
     if span.url.startswith("/"):

@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from starlette.responses import RedirectResponse
 
+from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.web.access import client_address, local_path
 from draftsman_bots.web.oidc import OidcError, SignInAttempt
 from draftsman_bots.web.pages import page, read_form
@@ -36,6 +37,7 @@ async def ask(context: WebContext, request: Request) -> Response:
     response = page(
         "sign_in",
         None,
+        link_command=link_command(context),
         provider=urlsplit(oidc.issuer).netloc if oidc is not None else "",
         begin=f"/oidc/begin?{urlencode({'next': next_path})}",
     )
@@ -50,7 +52,7 @@ async def confirm(context: WebContext, request: Request) -> Response:
     link = request.path_params["link"]
     person = await context.sessions.person_of_link(link) if len(link) <= MAX_LINK else None
     if person is None:
-        raise _invalid_link()
+        raise _invalid_link(context)
     visit = await context.access.visit(request)
     return page("confirm_sign_in", None, person=person, link=link, current=visit)
 
@@ -62,7 +64,7 @@ async def use_link(context: WebContext, request: Request) -> Response:
     link = request.path_params["link"]
     token = await context.access.use_link(request, link) if len(link) <= MAX_LINK else None
     if token is None:
-        raise _invalid_link()
+        raise _invalid_link(context)
     next_path = request.cookies.get(_cookie(context, NEXT_COOKIE))
     response = RedirectResponse(local_path(unquote(next_path or "/")), 303)
     context.access.set_cookie(response, token)
@@ -82,12 +84,20 @@ async def sign_out(context: WebContext, request: Request) -> Response:
     return response
 
 
-def _invalid_link() -> PageProblem:
+def _invalid_link(context: WebContext) -> PageProblem:
+    title = "This link was used before, or has expired."
+    command = link_command(context)
+    in_slack = f", or {command} in Slack" if command else ""
     return PageProblem(
-        410,
-        "This link was used before, or has expired.",
-        "Create a new link: /draftsman web in Slack, or draftsman link --web on your computer.",
+        410, title, f"Create a new link: draftsman link --web on your computer{in_slack}."
     )
+
+
+def link_command(context: WebContext) -> str:
+    """Return the command of Slack that creates a link; "" without one."""
+    slack = SlackSettings.of(context.rt.settings)
+    is_public = context.settings.url is not None and context.settings.is_secure
+    return f"{slack.command} web" if slack is not None and is_public else ""
 
 
 # The two requests of a sign-in by an OpenID Connect provider.

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse
 from draftsman.actions.action import Action, ActionResult, Call
 from draftsman.actions.requests import run_type
 from draftsman.actions.schedules import run_template
-from draftsman.errors import IdempotencyConflict, InvalidParameters, UsageError
+from draftsman.errors import FieldError, IdempotencyConflict, InvalidParameters, UsageError
 from draftsman.ids import job_name
 from draftsman.json_schemas.form_fields import (
     FormField,
@@ -85,9 +85,9 @@ async def submit(context: WebContext, request: Request) -> Response:
         problem = f"This form was sent before{sent_as}. Send it again to start another job."
         return _form_page(visit, form, fields, entered, status=409, problem=problem)
     except UsageError as error:
-        problems = error.problems if isinstance(error, InvalidParameters) else {}
+        problems = _problems(error)
         shown = {field.name: problems[field.name] for field in fields if field.name in problems}
-        problem = "Correct the marked fields." if shown else error_text(error)
+        problem = "" if problems and len(shown) == len(problems) else error_text(error)
         return _form_page(
             visit, form, fields, entered, key=key, status=422, problem=problem, problems=shown
         )
@@ -113,6 +113,17 @@ async def _run(call: Call, form: JobForm, values: Mapping[str, Any]) -> ActionRe
     return await run_type(call, form.of, values)
 
 
+def _problems(error: UsageError) -> Mapping[str, str]:
+    """Return the problem of each parameter that an error names."""
+    if isinstance(error, InvalidParameters):
+        return error.problems
+    if not isinstance(error, FieldError):
+        return {}
+    _, _, path = error.field.partition("payload.")
+    name, _, inner = path.partition(".")
+    return {name: ": ".join(filter(None, (inner, error.problem)))} if name else {}
+
+
 def _entered(field: FormField, sent: Mapping[str, str]) -> str:
     """Return the text entered in a field; each checkbox is a field of the form."""
     if field.input is not Input.CHOICES:
@@ -134,7 +145,8 @@ def _form_page(
 ) -> Response:
     if entered is None:
         entered = {field.id: field.text(field.schema.get("default")) for field in fields}
-    rows = [_row(field, entered[field.id], (problems or {}).get(field.name)) for field in fields]
+    problems = problems or {}
+    rows = [_row(field, entered[field.id], problems.get(field.name)) for field in fields]
     return page(
         "start_form",
         visit,
@@ -142,6 +154,7 @@ def _form_page(
         active="jobs",
         form=form,
         rows=rows,
+        first_wrong=next((row["field"].id for row in rows if row["problem"]), ""),
         key=key or secrets.token_urlsafe(12),
         problem=problem,
     )

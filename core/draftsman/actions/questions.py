@@ -27,7 +27,7 @@ from draftsman.deliveries.documents.document import LABELS, Time, local_text
 from draftsman.deliveries.documents.document import Action as Control
 from draftsman.deliveries.question_text import already_recorded, next_step, refusal_text
 from draftsman.durations import parse_duration
-from draftsman.errors import CommandHint, UsageError
+from draftsman.errors import CommandHint, FieldError, UsageError
 from draftsman.formats.times import until as in_time
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.job import TERMINAL
@@ -160,7 +160,8 @@ async def request_changes(
         named = [line for line in comments if line.strip()]
         read += await asyncio.to_thread(read_comments, named, patch)
     elif asked.takes_changes and comments:
-        raise UsageError("has no diff to comment on; write what to change", subject=asked.name)
+        problem = f"{asked.name} has no diff to comment on; write what to change"
+        raise FieldError(problem, field="comments")
     return await respond(
         call,
         question,

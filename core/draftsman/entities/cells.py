@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -25,6 +25,8 @@ class Cell:
     """The time that it says, for a medium that can show that exactly."""
     is_clock: bool = False
     """Whether the text is that time, not a duration."""
+    full: str = ""
+    """The text where there is room, if that is another."""
 
 
 ROLES: Final[Mapping[Meaning, str]] = {
@@ -48,7 +50,8 @@ def job_status(
         return status_cell("paused", Meaning.WARNING)
     display = display_of(status, denied=error_class == ErrorClass.DENIED)
     word = display.word if full else SHORT.get(status, display.word)
-    return status_cell(word, display.meaning)
+    cell = status_cell(word, display.meaning)
+    return cell if word == display.word else replace(cell, full=display.word)
 
 
 def status_cell(status: str, meaning: Meaning) -> Cell:

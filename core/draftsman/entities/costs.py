@@ -11,6 +11,7 @@ from draftsman.costs.budgets import BudgetUse, Cost, CostGroup, amount_text
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Surface
+from draftsman.entities.terms import Measure
 from draftsman.formats.json_data import as_data
 from draftsman.text import first_line
 
@@ -82,6 +83,7 @@ COSTS: Final[Entity[CostRow]] = Entity(
             cell=lambda row, _: Cell(amount_text("cost_usd", row.cost.cost_usd)),
             right=True,
             order=lambda row: row.cost.cost_usd,
+            measure=Measure.NUMBER,
             largest_first=True,
         ),
         Column(
@@ -90,7 +92,8 @@ COSTS: Final[Entity[CostRow]] = Entity(
             help="Part of all costs, or of all tokens if nothing has a price.",
             cell=lambda row, _: Cell(f"{row.share:.0%}", "dim"),
             right=True,
-            order=lambda row: row.share,
+            order=lambda row: 100 * row.share,
+            measure=Measure.NUMBER,
             largest_first=True,
         ),
         shared_columns.number(
@@ -182,6 +185,7 @@ BUDGETS: Final[Entity[BudgetRow]] = Entity(
             right=True,
             most=20,
             order=lambda row: row.remaining / row.use.budget if row.use.budget else 0,
+            measure=Measure.NUMBER,
         ),
         Column(
             "BUDGET",

@@ -8,7 +8,7 @@ from draftsman.deliveries.delivery import MEANINGS, Delivery, DeliveryStatus
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
-from draftsman.ids import job_name
+from draftsman.entities.terms import Measure
 from draftsman.jobs.details.sections.deliveries import error_line, subject_text, target_text
 from draftsman.jobs.details.sections.section import Reader, plain
 
@@ -30,7 +30,7 @@ DELIVERIES: Final[Entity[Delivery]] = Entity(
         "Messages to targets, newest first.",
         read=lambda rt, limit: rt.outbox.all(limit=limit),
         key=lambda row: str(row.seq),
-        opens=lambda row: job_name(row.job),
+        opens=subject_text,
     ),
     columns=(
         Column(
@@ -41,6 +41,7 @@ DELIVERIES: Final[Entity[Delivery]] = Entity(
             right=True,
             most=8,
             order=lambda row: row.seq,
+            measure=Measure.NUMBER,
         ),
         Column(
             "JOB",
@@ -49,6 +50,7 @@ DELIVERIES: Final[Entity[Delivery]] = Entity(
             cell=lambda row, _: Cell(subject_text(row)),
             most=9,
             order=lambda row: row.job,
+            measure=Measure.NUMBER,
         ),
         Column(
             "KIND",

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from draftsman.entities.cells import Cell
-from draftsman.entities.terms import ColumnTerm, parse_search, parse_term
+from draftsman.entities.terms import ColumnTerm, Measure, parse_search, parse_term
 from draftsman.errors import UsageError
 from draftsman.formats.json_data import as_data
 from draftsman.formats.near_names import near_or_all
@@ -58,6 +58,8 @@ class Column(Generic[T]):
     cut: bool = False
     order: Callable[[T], Any] | None = None
     """Sort key, which filters compare, too; None: not sortable. Rows whose key is None are last."""
+    measure: Measure | None = None
+    """What filters compare it with; None: conditions can only name its text."""
     largest_first: bool = False
     """Whether the largest values are first until the order is reversed."""
     optional: bool = False
@@ -100,7 +102,9 @@ class Listing(Generic[T]):
     key: Callable[[T], str]
     """The stable id of a row."""
     opens: Callable[[T], str] = lambda _: ""
-    """The name of the job or question that a row is about; "": none."""
+    """The name of the job or question that a row is about, as one of its cells has it; "": none."""
+    jobs: Callable[[T], Mapping[str, str]] = lambda _: {}
+    """The filter of the jobs that a row has; none: it has no jobs of its own."""
     section: str = ""
     """The section of its command; "": the command line has a command of its own."""
 
@@ -169,7 +173,8 @@ class Entity(Generic[T]):
     def _matches(
         self, row: T, words: Sequence[str], terms: Sequence[ColumnTerm], now: datetime
     ) -> bool:
-        texts = [column.cell(row, now).text for column in self.columns]
+        shown = [column.cell(row, now) for column in self.columns]
+        texts = [f"{cell.text}\n{cell.full}" for cell in shown]
         text = "\n".join([*texts, self.searched(row)]).casefold()
         return all(word in text for word in words) and all(
             term.matches(row, self.columns, texts, now) for term in terms

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.entities import cells
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.terms import Measure
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.event_sentences import event_sentence
 from draftsman.jobs.details.sections.section import Reader, plain
@@ -52,6 +53,7 @@ JOB_EVENTS: Final[Entity[Event]] = Entity(
             cell=lambda row, now: cells.clock(row.created_at, now),
             most=11,
             order=lambda row: row.created_at,
+            measure=Measure.TIME,
         ),
         Column(
             "JOB",
@@ -60,6 +62,7 @@ JOB_EVENTS: Final[Entity[Event]] = Entity(
             cell=lambda row, _: Cell(job_name(row.job), "key"),
             most=9,
             order=lambda row: row.job,
+            measure=Measure.NUMBER,
         ),
         Column(
             "TO",

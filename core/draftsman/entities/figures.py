@@ -10,6 +10,7 @@ from draftsman.attention.figures import AttentionFigures, FigureGroup
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity
+from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
@@ -92,6 +93,7 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             cell=lambda row, _: Cell(time_text(row.figures.seen_p50)),
             right=True,
             order=lambda row: row.figures.seen_p50,
+            measure=Measure.TIME,
             largest_first=True,
         ),
         Column(
@@ -103,6 +105,7 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             right=True,
             from_width=112,
             order=lambda row: row.figures.seen_p95,
+            measure=Measure.TIME,
             largest_first=True,
         ),
         Column(
@@ -112,6 +115,7 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             cell=lambda row, _: Cell(time_text(row.figures.answer_p50)),
             right=True,
             order=lambda row: row.figures.answer_p50,
+            measure=Measure.TIME,
             largest_first=True,
         ),
         Column(
@@ -123,6 +127,7 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             right=True,
             from_width=92,
             order=lambda row: row.figures.answer_p95,
+            measure=Measure.TIME,
             largest_first=True,
         ),
         shared_columns.number(
@@ -141,6 +146,7 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             right=True,
             from_width=104,
             order=lambda row: row.figures.pings_per_answer,
+            measure=Measure.NUMBER,
             largest_first=True,
         ),
         Column(
@@ -153,6 +159,7 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             ),
             right=True,
             order=lambda row: row.figures.quiet_pings,
+            measure=Measure.NUMBER,
             largest_first=True,
         ),
     ),

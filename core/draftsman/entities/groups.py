@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.terms import Measure
 from draftsman.ids import account_name
 from draftsman.workflows.groups import MEANINGS
 
@@ -31,6 +32,7 @@ GROUPS: Final[Entity[JobGroup]] = Entity(
         "Groups of jobs, newest first.",
         read=lambda rt, limit: rt.workflows.groups.all(limit),
         key=lambda row: row.name,
+        jobs=lambda row: {"group": row.name},
     ),
     columns=(
         shared_columns.text(
@@ -51,6 +53,7 @@ GROUPS: Final[Entity[JobGroup]] = Entity(
             cell=lambda row, _: Cell(row.progress),
             cut=True,
             order=lambda row: row.total,
+            measure=Measure.NUMBER,
         ),
         Column(
             "FAILURE",

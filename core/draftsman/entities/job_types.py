@@ -21,6 +21,7 @@ JOB_TYPES: Final[Entity[PublishedType]] = Entity(
         "Job types that workers have described.",
         read=lambda rt, _: rt.published_types.all(),
         key=lambda row: row.name,
+        jobs=lambda row: {"type": row.name},
     ),
     columns=(
         shared_columns.text(

@@ -11,6 +11,7 @@ from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.entities.queues import hold_text
+from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.amounts import format_money
 from draftsman.formats.invisible import one_line
@@ -144,6 +145,7 @@ JOBS: Final[Entity[JobSummary]] = Entity(
             cell=lambda row, _: Cell(job_name(row.number), "key"),
             most=9,
             order=lambda row: row.number,
+            measure=Measure.NUMBER,
         ),
         shared_columns.status(
             lambda row: status_of(row),
@@ -191,6 +193,7 @@ JOBS: Final[Entity[JobSummary]] = Entity(
             most=14,
             from_width=120,
             order=changed_lines,
+            measure=Measure.NUMBER,
             optional=True,
         ),
         Column(
@@ -202,6 +205,7 @@ JOBS: Final[Entity[JobSummary]] = Entity(
             most=9,
             from_width=84,
             order=cost,
+            measure=Measure.NUMBER,
             optional=True,
         ),
         shared_columns.age(lambda row: row.created_at),
@@ -212,7 +216,8 @@ JOBS: Final[Entity[JobSummary]] = Entity(
             cell=lambda row, now: cells.age(row.finished_at, now),
             right=True,
             from_width=200,
-            order=lambda row: (row.finished_at is not None, row.finished_at),
+            order=lambda row: row.finished_at,
+            measure=Measure.TIME,
             optional=True,
         ),
         Column(

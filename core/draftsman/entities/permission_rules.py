@@ -10,6 +10,7 @@ from draftsman.durations import format_duration
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
@@ -99,6 +100,7 @@ RULES: Final[Entity[PermissionRule]] = Entity(
             cell=lambda row, _: Cell(str(row.id), "key"),
             right=True,
             order=lambda row: row.id,
+            measure=Measure.NUMBER,
         ),
         shared_columns.status(lambda row: cells.status_cell(row.status, MEANINGS[row.status]), 9),
         shared_columns.repo(lambda row: row.repo, most=30),
@@ -112,6 +114,7 @@ RULES: Final[Entity[PermissionRule]] = Entity(
             cell=lambda row, _: Cell(f"{row.uses:,}", "" if row.uses else "dim"),
             right=True,
             order=lambda row: row.uses,
+            measure=Measure.NUMBER,
             largest_first=True,
         ),
         Column(

@@ -11,6 +11,7 @@ from draftsman.deliveries.question_text import holder_text
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.terms import Measure
 from draftsman.jobs.details.sections import questions as sections
 from draftsman.jobs.details.sections.section import Reader, plain
 from draftsman.questions.question import OpenQuestion, Question, QuestionKind
@@ -143,6 +144,7 @@ INBOX: Final[Entity[OpenQuestion]] = Entity(
             cell=lambda row, now: cells.age(row.asked_at, now),
             right=True,
             order=lambda row: row.asked_at,
+            measure=Measure.TIME,
         ),
         Column(
             "EXPIRES",
@@ -150,6 +152,7 @@ INBOX: Final[Entity[OpenQuestion]] = Entity(
             help="When it expires or expired.",
             cell=lambda row, now: cells.until(row.expires_at, now),
             order=lambda row: row.expires_at or _NEVER,
+            measure=Measure.TIME,
         ),
     ),
 )

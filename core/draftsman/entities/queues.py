@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import START_WORKER, Column, Entity, Listing
+from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
 from draftsman.ids import account_name, job_name
@@ -105,6 +106,7 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
         "Queues, what waits in them, and which are paused or reserved.",
         read=lambda rt, _: rt.queues.all(),
         key=lambda row: row.name,
+        jobs=lambda row: {"queue": row.name},
     ),
     columns=(
         shared_columns.text(
@@ -122,6 +124,7 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
             cell=lambda row, _: _queued(row),
             right=True,
             order=lambda row: row.queued,
+            measure=Measure.NUMBER,
         ),
         Column(
             "HELD",
@@ -130,6 +133,7 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
             cell=lambda row, _: _held(row),
             right=True,
             order=lambda row: row.held,
+            measure=Measure.NUMBER,
         ),
         shared_columns.number("RUNNING", 7, help="Jobs that run.", of=lambda row: row.running),
         Column(
@@ -138,7 +142,8 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
             help="Time for which the first job has waited.",
             cell=lambda row, _: _oldest(row),
             right=True,
-            order=lambda row: row.oldest_wait or 0,
+            order=lambda row: row.oldest_wait or 0.0,
+            measure=Measure.TIME,
             largest_first=True,
         ),
         Column(

@@ -70,6 +70,7 @@ REPOS: Final[Entity[RepoRow]] = Entity(
         "Repositories.",
         read=_read,
         key=lambda row: row.repo.name,
+        jobs=lambda row: {"repo": row.repo.name},
     ),
     columns=(
         shared_columns.text(

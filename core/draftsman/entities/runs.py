@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity
+from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.ids import run_name, worker_name
 from draftsman.jobs.runs.run import MEANINGS
@@ -51,6 +52,7 @@ RUNS: Final[Entity[Run]] = Entity(
             cell=lambda row, now: cells.age(row.started_at, now),
             right=True,
             order=lambda row: row.started_at,
+            measure=Measure.TIME,
         ),
         Column(
             "TOOK",
@@ -59,6 +61,7 @@ RUNS: Final[Entity[Run]] = Entity(
             cell=_took,
             right=True,
             order=lambda row: (row.finished_at or row.heartbeat_at) - row.started_at,
+            measure=Measure.TIME,
         ),
         Column(
             "HEARTBEAT",
@@ -68,6 +71,7 @@ RUNS: Final[Entity[Run]] = Entity(
             right=True,
             from_width=120,
             order=lambda row: row.heartbeat_at,
+            measure=Measure.TIME,
             optional=True,
         ),
         Column(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
 from draftsman.ids import account_name, job_name
@@ -89,7 +90,8 @@ SCHEDULES: Final[Entity[Schedule]] = Entity(
             9,
             help="What is next, or when; the error of a failed job.",
             cell=_next,
-            order=lambda row: (row.fire_at is None, row.fire_at),
+            order=lambda row: row.fire_at,
+            measure=Measure.TIME,
         ),
         Column(
             "LAST",
@@ -104,6 +106,7 @@ SCHEDULES: Final[Entity[Schedule]] = Entity(
             cell=lambda row, _: _job(row.newest_job),
             from_width=90,
             order=lambda row: row.newest_job or 0,
+            measure=Measure.NUMBER,
             optional=True,
         ),
         shared_columns.by(lambda row: account_name(row.created_by), from_width=130),

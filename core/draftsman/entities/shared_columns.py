@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from draftsman.entities import cells
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column
+from draftsman.entities.terms import Measure
 from draftsman.formats import times
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ def age(at: Callable[[T], datetime | None]) -> Column[T]:
         cell=lambda row, now: cells.age(at(row), now),
         right=True,
         order=at,
+        measure=Measure.TIME,
     )
 
 
@@ -67,6 +69,7 @@ def number(
         cell=lambda row, _: Cell(f"{of(row):,}"),
         right=True,
         order=of,
+        measure=Measure.NUMBER,
         **layout,
     )
 
@@ -96,4 +99,5 @@ def when(at: Callable[[T], datetime]) -> Column[T]:
         help="When it was changed.",
         cell=lambda row, now: Cell(times.ago(at(row), now)),
         order=at,
+        measure=Measure.TIME,
     )

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from draftsman.durations import parse_age
@@ -14,20 +15,39 @@ from draftsman.errors import UsageError
 
 COMPARISON: Final = re.compile(r"([A-Za-z]+)([<>])(\$?\d\S*)")
 _TERM: Final = re.compile(r"([A-Za-z0-9]+)([:<>])(.+)", re.DOTALL)
+_EMPTY: Final = re.compile(r"([A-Za-z0-9]+)([:<>])")
 _TOKEN: Final = re.compile(r'(?:"[^"]*"?|[^\s"])+')
 _NO_TERM: Final = re.compile(r"\d+:|[A-Za-z]\w*://")
 """How words begin that have a colon: `12:30`, `https://a.example`."""
 _NUMBER: Final = re.compile(r"\$?(\d+(?:\.\d+)?)")
 
 
+class Measure(StrEnum):
+    """What a column is compared with."""
+
+    NUMBER = "a number, such as 3"
+    TIME = "a duration or a time, such as 1h or 2026-11-30"
+
+    def takes(self, text: str) -> bool:
+        """Return whether a text is a value of this measure."""
+        try:
+            _limit(text, datetime.now(UTC))
+        except UsageError:
+            return False
+        return self is Measure.TIME or _NUMBER.fullmatch(text) is not None
+
+
 class FilteredColumn(Protocol):
-    """A column of a table: its head, and the value by which its rows are sorted."""
+    """A column of a table: its head, the value by which its rows are sorted, and its measure."""
 
     @property
     def head(self) -> str: ...
 
     @property
     def order(self) -> Callable[[Any], Any] | None: ...
+
+    @property
+    def measure(self) -> Measure | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +64,13 @@ class ColumnTerm:
     def check(self, columns: Sequence[FilteredColumn]) -> None:
         """Raise UsageError if a table has no such column, or cannot compare it."""
         column = _column(columns, self.head)
-        if self.sign != ":" and column.order is None:
+        if self.sign == ":":
+            return
+        if column.measure is None:
             raise UsageError(f"{self.head} cannot be compared; use {self.head}:{self.value}")
-        if self.sign != ":":
-            _limit(self.value, datetime.now(UTC))
+        if not column.measure.takes(self.value):
+            problem = needed_value(self.head, self.sign, column.measure)
+            raise UsageError(f"{problem}, not {self.value[:60]!r}")
 
     def matches(
         self, row: Any, columns: Sequence[FilteredColumn], texts: Sequence[str], now: datetime
@@ -72,6 +95,12 @@ def _column(columns: Sequence[FilteredColumn], head: str) -> FilteredColumn:
     raise UsageError(f"no column {head!r} in this table; columns: {heads}")
 
 
+def needed_value(head: str, sign: str, measure: Measure | None) -> str:
+    """Return what a condition needs: `cost> needs a number, such as 3`."""
+    value = f"a value, as in {head}:VALUE" if sign == ":" or measure is None else measure
+    return f"{head}{sign} needs {value}"
+
+
 def _limit(text: str, now: datetime) -> float:
     """Return a number, or a duration or the distance of a time, in seconds."""
     if number := _NUMBER.fullmatch(text):
@@ -89,6 +118,11 @@ def _comparable(value: Any, now: datetime) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value)
+
+
+def _measures(head: str, columns: Sequence[FilteredColumn]) -> list[Measure | None]:
+    """Return the measure of the column with a head; none if there is no such column."""
+    return [column.measure for column in columns if column.head.casefold() == head.casefold()]
 
 
 def parse_term(text: str) -> ColumnTerm:
@@ -113,6 +147,8 @@ def parse_search(
         if not token.startswith('"') and _TERM.fullmatch(unquoted) and not _NO_TERM.match(token):
             terms.append(parse_term(unquoted))
             terms[-1].check(columns)
+        elif (empty := _EMPTY.fullmatch(unquoted)) and (measures := _measures(empty[1], columns)):
+            raise UsageError(needed_value(empty[1].casefold(), empty[2], measures[0]))
         elif unquoted:
             words.append(unquoted.casefold())
     return words, terms

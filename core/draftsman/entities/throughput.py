@@ -7,6 +7,7 @@ from typing import Final
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, Entity
+from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
 from draftsman.formats.sparklines import sparkline
@@ -37,6 +38,7 @@ def _time_column(
         right=True,
         from_width=from_width,
         order=lambda row: getattr(row, seconds),
+        measure=Measure.TIME,
         largest_first=True,
         title=title,
     )
@@ -87,6 +89,7 @@ THROUGHPUT: Final[Entity[Throughput]] = Entity(
             cell=lambda row, _: Cell(f"{row.failed:,}", "bad" if row.failed else "dim"),
             right=True,
             order=lambda row: row.failed,
+            measure=Measure.NUMBER,
             largest_first=True,
         ),
         Column(
@@ -97,6 +100,7 @@ THROUGHPUT: Final[Entity[Throughput]] = Entity(
             right=True,
             from_width=110,
             order=lambda row: row.per_hour,
+            measure=Measure.NUMBER,
             largest_first=True,
         ),
         _time_column("WAITED", "Median time in the queue before the last run.", "wait_p50"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import START_WORKER, Column, Entity, Listing
+from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
 from draftsman.ids import worker_name
@@ -101,6 +102,7 @@ WORKERS: Final[Entity[WorkerRow]] = Entity(
             cell=lambda row, _: Cell(f"{row.worker.busy} of {row.worker.slots}"),
             right=True,
             order=lambda row: row.worker.busy,
+            measure=Measure.NUMBER,
         ),
         Column(
             "HEARTBEAT",
@@ -109,6 +111,7 @@ WORKERS: Final[Entity[WorkerRow]] = Entity(
             cell=lambda row, _: Cell(times.span(row.worker.heartbeat_age)),
             right=True,
             order=lambda row: row.worker.heartbeat_age,
+            measure=Measure.TIME,
         ),
         Column(
             "LEADER",
@@ -151,6 +154,7 @@ WORKERS: Final[Entity[WorkerRow]] = Entity(
             cell=lambda row, now: cells.age(row.worker.started_at, now),
             right=True,
             order=lambda row: row.worker.started_at,
+            measure=Measure.TIME,
         ),
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from draftsman import field_errors
-from draftsman.errors import UsageError
+from draftsman.errors import FieldError
 from draftsman.questions.question import Decision
 from draftsman.questions.review_comment import MAX_COMMENTS, ReviewComment, request_text
 from draftsman.text import clean_fields
@@ -61,7 +61,7 @@ class Response(BaseModel):
 
 
 def build_response(key: str, question: str = "", **fields: Any) -> Response:
-    """Return a response with its idempotency key; raises UsageError for invalid fields.
+    """Return a response with its idempotency key; raises FieldError for an invalid field.
 
     `question` is the name that the error begins with.
     """
@@ -70,4 +70,5 @@ def build_response(key: str, question: str = "", **fields: Any) -> Response:
     except ValidationError as error:
         name, problem = field_errors.first_error(error)
         prefix = f"{question}: " if question else ""
-        raise UsageError(f"{prefix}{f'the {name} ' if name else ''}{problem}") from None
+        message = f"{prefix}{f'the {name} ' if name else ''}{problem}"
+        raise FieldError(message, field=name, problem=problem) from None

@@ -57,19 +57,31 @@ def waits_for(policy: Policy, actor: Actor, question: OpenQuestion | QuestionGro
     )
 
 
-def responders_text(policy: Policy, question: Question, *, invoker: str, owner: str) -> str:
-    """Return the people who may answer a question of the invoker's job, separated by commas.
+def responders_of(policy: Policy, question: Question, *, invoker: str, owner: str) -> list[str]:
+    """Return the people who may answer a question of the invoker's job.
 
-    `owner` is what the owner of an embedded database is called; "" for another database.
+    `owner` is what the owner of an embedded database is called, who is first; "" for another
+    database.
     """
-    if question.kind is QuestionKind.APPROVAL:
-        people = sorted(policy.approvers(question.approvers))
-        votes = f"{question.quorum} of " if question.quorum > 1 else ""
-        fallback = owner or "no approvers (none are configured)"
-        return votes + (", ".join(people) or fallback)
-    names = policy.approvers(question.approvers)
-    names |= {name for name, person in policy.people.items() if "responder" in person.roles}
-    people = sorted(names)
-    if owner:
-        return ", ".join([owner, *(name for name in people if name != policy.login)])
-    return ", ".join([*people, *([] if invoker in people else [invoker])])
+    names = set(policy.approvers(question.approvers))
+    is_approval = question.kind is QuestionKind.APPROVAL
+    if not is_approval:
+        names |= {name for name, person in policy.people.items() if "responder" in person.roles}
+        names |= set() if owner else {invoker}
+    own = {policy.login, policy.owner} if owner else set()
+    has_owner = bool(own & names) or not (is_approval and names)
+    return [owner] * bool(owner and has_owner) + sorted(names - own)
+
+
+def responders_text(
+    policy: Policy, question: Question, *, invoker: str, owner: str, most: int | None = None
+) -> str:
+    """Return the people who may answer a question, as `responders_of`.
+
+    Of more than `most` people, the others are counted: `anna, ben and 3 more`.
+    """
+    people = responders_of(policy, question, invoker=invoker, owner=owner)
+    votes = f"{question.quorum} of " if question.quorum > 1 else ""
+    shown = people if most is None or len(people) <= most else people[: most - 1]
+    more = f" and {len(people) - len(shown)} more" if len(shown) < len(people) else ""
+    return votes + (", ".join(shown) or "no approvers (none are configured)") + more

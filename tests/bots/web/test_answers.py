@@ -20,6 +20,19 @@ from tests.bots.web.web_side import Inbox
 from tests.support.permissions import SHOP
 
 
+def wrong_fields(page: str) -> list[str]:
+    """Return the fields with a problem, which is at the field alone and has the focus."""
+    assert 'class="notice bad"' not in page
+    fields = re.findall(r'<p class="wrong" id="(\w+)-problem">', page)
+    for field in fields:
+        marked = (
+            rf'id="{field}"[^>]* aria-invalid="true" aria-describedby="{field}-problem[^>]* auto'
+        )
+        assert re.search(marked, page)
+    assert page.count(" autofocus") == len(fields)
+    return fields
+
+
 async def test_a_choice_resumes_the_job(
     inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
@@ -86,7 +99,7 @@ async def test_the_next_question_is_the_following_that_nobody_else_holds(
         assert (" to dave, others wait until " in page) is (nth == 2)
     await carol.answer(paths[1], decision="approve")
     note = (await carol.get(f"{paths[1]}?recorded")).text
-    assert f'class="button" href="{paths[3]}">Next: {works[3].name}/1' in note
+    assert f'class="button primary" href="{paths[3]}">Next: {works[3].name}/1' in note
     assert 'class="next"' not in note
 
 
@@ -176,8 +189,20 @@ async def test_changes_are_requested_with_comments_in_a_form(
         assert refused.status_code == 422
         assert problem in refused.text
         assert wrong in refused.text
+        assert wrong_fields(refused.text) == ["comments"]
+        refused = await dave.answer(path, **request | {"reason": wrong.replace("c.py", "a.py:9")})
+        assert wrong_fields(refused.text) == ["reason"]
     refused = await dave.answer(path, decision="approve", comments=comments)
     assert "omments on files are for a request for changes" in refused.text
+    assert wrong_fields(refused.text) == ["comments"]
+    many = "\n".join(["a.py:3=x"] * 101)
+    refused = await dave.answer(path, **request, comments=many)
+    assert wrong_fields(refused.text) == ["comments"]
+    refused = await dave.answer(path, decision="request-changes")
+    assert wrong_fields(refused.text) == ["reason"]
+    undecided = await dave.answer(path)
+    assert undecided.text.count('role="alert"><p>Choose: approve') == 1
+    assert "aria-invalid" not in undecided.text
     assert (await dave.answer(path, **request, comments=comments)).status_code == 303
     question = await rt.questions.get(work.number, 1)
     assert list(map(str, question.comments)) == ["a.py:3: why?", "b.txt: name it"]
@@ -288,7 +313,7 @@ async def test_an_answer_of_another_type_is_refused_with_what_is_allowed(
     assert '<input id="text" name="text" type="number" step="1" value="">' in page
     refused = await ben.post(path, {**await ben.hidden(path), "text": "next"})
     problem = "&#39;next&#39; is not a whole number; enter a whole number, such as 31"
-    assert refused.text.count(problem) == 2, "above the page, and beside its field"
+    assert refused.text.count(problem) == 1, "beside its field alone"
     assert 'aria-describedby="text-problem" autofocus value="next">' in refused.text
     answered = await ben.post(path, {**await ben.hidden(path), "text": " 031 "})
     assert answered.status_code == 303
@@ -353,10 +378,15 @@ async def test_bad_input_gets_a_clear_line_and_keeps_the_text(
     assert both.status_code == 422
     assert "not both" in both.text
     assert "green &amp; &lt;b&gt;bold&lt;/b&gt;</textarea>" in both.text
-    assert (await ben.answer(path)).status_code == 422
+    assert wrong_fields(both.text) == ["text"]
+    empty = await ben.answer(path)
+    assert empty.status_code == 422
+    assert empty.text.count("hoose an answer or write an answer") == 1
+    assert wrong_fields(empty.text) == ["text"]
     unknown = await ben.answer(path, choice="<green>")
     assert unknown.status_code == 422
     assert "&lt;green&gt;" in unknown.text
+    assert 'id="choice-problem"' in unknown.text
     long = await ben.answer(path, text="x" * 20_001)
     assert long.status_code == 422
     assert "20000" in long.text.replace(",", "")
@@ -394,13 +424,53 @@ async def test_a_choice_is_a_single_tap_in_the_bar_if_it_has_room(
         work = await make.asked(item)
         page = (await ben.get(f"/questions/{work.name}/1")).text
         assert page.count('name="choice" value="red"') == 1
-        bars.append(re.sub("<[^>]*>", " ", page[page.index('<div class="decision"') :]).split())
+        bars.append(re.sub("<[^>]*>", " ", page[page.index('<div class="decision') :]).split())
     assert bars == [
         ["red", "blue"],
-        ["Send", "answer"],
-        ["Send", "answer"],
+        ["Choose", "an", "answer"],
+        ["Choose", "an", "answer"],
         ["Choose", "an", "answer"],
     ]
+
+
+async def test_the_text_of_an_answer_has_the_only_button_that_sends_it(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    ben = await inbox.visit(people.ben)
+    spec = QuestionSpec(key="k", text="Which?", choices=("red", "blue"), freeform=True)
+    for item, has_choices in (
+        (spec, True),
+        (QuestionSpec(key="k", text="?", freeform=True), False),
+    ):
+        work = await make.asked(item)
+        page = (await ben.get(f"/questions/{work.name}/1")).text
+        send = '<button class="primary" type="submit" id="send" data-keep>Send answer</button>'
+        assert page.count("Send answer") == page.count(send) == 1
+        assert page.index('id="text"') < page.index(send) < page.index('class="decision')
+        assert ("A choice is sent at once." in page) is has_choices
+
+
+async def test_an_open_question_names_three_people_and_folds_the_others(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    few = await make.asked(GATE.model_copy(update={"approvers": ("carol", "dave", "erin")}))
+    many = GATE.model_copy(update={"approvers": ("carol", "dave", "erin", "olga"), "quorum": 2})
+    work = await make.asked(many)
+    carol = await inbox.visit(people.carol)
+    assert "approval for carol, dave, erin · asked" in re.sub(
+        "<[^>]*>", "", (await carol.get(f"/questions/{few.name}/1")).text
+    )
+    for path in (f"/questions/{work.name}/1", f"/jobs/{work.name}"):
+        page = (await carol.get(path)).text
+        assert re.search(r'popovertarget="(more-\w+)">2 of carol, dave and 2 more</button>', page)
+        assert re.search(r'id="more-\w+" popover>2 of carol, dave, erin, olga</span>', page)
+    local = replace(rt.policy, login="root")
+    for item in (GATE.model_copy(update={"approvers": ("root", "dave")}), QUESTION):
+        asked = await rt.questions.get((await make.asked(item)).number, 1)
+        for name in ("root", "you"):
+            text = responders_text(local, asked, invoker="anna", owner=name)
+            assert text.split(", ")[0] == name, "the owner has one name in each medium"
+            assert "root" not in text.removeprefix(name)
 
 
 async def test_a_view_counts_as_seen(

@@ -147,12 +147,12 @@ async def test_a_page_names_no_command_and_no_code_where_it_has_links_and_words(
     assert not re.search(
         r">[^<]*(draftsman [a-z]|run \.\d|[A-Z]_[A-Z])", page[page.index("<main") :]
     )
-    assert page.index("has no attempts") < page.index("Page read: page 24"), "newest first"
+    assert page.index("and will not be retried") < page.index("Page read: page 24"), "newest first"
     assert "Page read: page 0<" not in page
     assert f'<a href="/jobs/{work.name}/events">Older events</a>' in page
     everything = (await ben.get(f"/jobs/{work.name}/events")).text
     assert everything.index("submitted the job") < everything.index("Page read: page 0<")
-    assert "has no attempts" in everything
+    assert "and will not be retried" in everything
     (last,) = re.findall(r'id="event-(\d+)"', everything)[-1:]
     after = (await ben.get(f"/jobs/{work.name}/events?after={last}")).text
     assert "No events." in after
@@ -161,7 +161,7 @@ async def test_a_page_names_no_command_and_no_code_where_it_has_links_and_words(
 
 
 async def test_the_groups_of_jobs_are_links_with_their_numbers(
-    inbox: Inbox, make: Factory, people: People
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
     asked = await make.asked()
     await make.completed()
@@ -175,6 +175,10 @@ async def test_the_groups_of_jobs_are_links_with_their_numbers(
         ("Finished", "1"),
     ]
     assert 'href="/jobs?status=waiting" aria-current="page"' in links
+    assert "waiting for input</span>" in page, "as on the page of the job"
+    for number in [await make.failed() for _ in range(3)][1:]:
+        await rt.job_control.dismiss(number, make.owner)
+    assert 'Failures <span class="count">1</span>' in (await ben.get("/jobs")).text
     assert re.findall(r'<tr id="([^"]+)"', page) == [f"row-{asked.name}"]
 
 
@@ -378,15 +382,16 @@ async def test_a_picture_of_a_result_is_on_its_page(
     result = {
         "chart": as_data(Picture("chart.png", "Orders & a day")),
         "far": as_data(Picture("https://pictures.example/1.png", "elsewhere")),
-        "rows": as_data(Table(["<b>"], [["&"]])),
+        "rows": as_data(Table(["<b>", "Rows", "Part"], [["&", 1204, "3.5 %"], ["b", "", "-1 %"]])),
     }
     await rt.settlement.outcome(work, Done(result))
     anna = await inbox.visit(people.anna)
     page = (await anna.get(f"/jobs/{work.name}")).text
     assert f'<img src="/jobs/{work.name}/pictures/chart.png" alt="Orders &amp; a day">' in page
     assert '<a href="https://pictures.example/1.png"' in page
-    assert "<th>&lt;b&gt;</th>" in page
-    assert "<td>&amp;</td>" in page
+    right = ' class="right"'
+    assert f"<th>&lt;b&gt;</th><th{right}>Rows</th><th{right}>Part</th>" in page
+    assert f"<td>&amp;</td><td{right}>1204</td><td{right}>3.5 %</td>" in page
     for name in ("chart.png", "a%2Fb.png"):
         picture = await anna.get(f"/jobs/{work.name}/pictures/{name}")
         assert (picture.content, picture.headers["content-type"]) == (PNG, "image/png")
@@ -546,7 +551,8 @@ async def test_a_job_has_the_words_of_a_page(inbox: Inbox, make: Factory, people
     page = (await anna.get(f"/jobs/{work.name}")).text
     assert "Run 1 </strong>" in page
     assert "generated" not in page
-    assert f"can go on: changes to <strong>{work.name}/1</strong> were requested" in page
+    question = f'<a href="/questions/{work.name}/1">{work.name}/1</a>'
+    assert f"can go on: changes to <strong>{question}</strong> were requested" in page
     assert "requests changes: Not yet</span>" in page
     assert "  a.py:1: why?</span></p>" in page
     questions = page.partition('id="questions"')[2].partition("</section>")[0]

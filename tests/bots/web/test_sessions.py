@@ -11,10 +11,11 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.errors import ConfigError, NotFound
 from draftsman.people.service.browser_sessions import BrowserSessions
-from draftsman.runtime import Runtime
+from draftsman.runtime import Runtime, wire
+from draftsman_bots.slack.settings import SlackSettings
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
-from tests.bots.web.web_side import Inbox, serving
+from tests.bots.web.web_side import ORIGIN, Inbox, serving
 from tests.support.clock import Clock
 
 UNKNOWN = "x" * 43
@@ -37,7 +38,25 @@ async def test_a_link_signs_in_once_and_its_page_does_not_use_it(
     for used in (await other.get(f"/sign-in/{token}"), await other.post(f"/sign-in/{token}", {})):
         assert used.status_code == 410
         assert "used before, or has expired" in used.text
+        assert "draftsman link --web on your computer.</p>" in used.text
+        assert "Slack" not in used.text, "which is not set up"
     assert (await other.get("/")).headers["location"] == "/sign-in"
+
+
+async def test_the_pages_of_sign_in_name_the_command_of_slack_where_it_makes_links(
+    rt: Runtime,
+) -> None:
+    slack = SlackSettings.model_validate(
+        {"command": "/jobs", "bot_token": {"env": "A"}, "app_token": {"env": "A"}}
+    )
+    with_slack = wire(rt.settings.model_copy(update={"slack": slack}), rt.db, rt.embedded)
+    for url, has_command in (("https://inbox.example", True), (ORIGIN, False)):
+        async with serving(with_slack, url=url) as inbox:
+            browser = inbox.visitor()
+            used = await browser.get("/sign-in/used")
+            assert ("or /jobs web in Slack." in used.text) is has_command
+            asked = await browser.get("/sign-in")
+            assert ("<code>/jobs web</code> in Slack" in asked.text) is has_command
 
 
 async def test_a_link_leads_to_the_page_that_was_wanted(inbox: Inbox, people: People) -> None:

@@ -189,6 +189,9 @@ async def test_a_template_is_started_in_its_version(
     assert 'href="/start/template/ping"' in (await anna.get("/start")).text
     wrong = await anna.answer("/start/template/ping", **{NOTE: "many"})
     assert problems(wrong.text) == {NOTE: "Must be a whole number, not 'many'."}
+    assert f'id="{NOTE}" name="{NOTE}" aria-invalid="true"' in wrong.text
+    assert wrong.text.count(" autofocus") == 1
+    assert "many" not in wrong.text.partition('<form class="card')[0]
     done = await anna.answer("/start/template/ping", **{NOTE: "3"})
     assert done.status_code == 303
     job = await rt.read_model.job(1)

@@ -14,6 +14,7 @@ from draftsman.entities.repos import RepoRow
 from draftsman.entities.workers import Health, WorkerRow
 from draftsman.events.event import Event
 from draftsman.jobs.details.job_details import JobDetails
+from draftsman.jobs.details.sections.section import LineSpan
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity
 from draftsman.jobs.details.wait_reason import WaitReason
@@ -451,7 +452,7 @@ def job_snapshot(**parts: Any) -> JobSnapshot:
     return JobSnapshot(
         details,
         NOW,
-        responders={1: "anna, ben"},
+        responders={1: LineSpan("anna, ben")},
         log=LogView([LogLine(nth, 1, text) for nth, text in enumerate(lines)]),
         patch=JobPatch(PATCH, len(PATCH)),
     )

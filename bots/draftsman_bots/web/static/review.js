@@ -18,6 +18,31 @@ function setComment(place, text) {
   lines.splice(at < 0 ? lines.length : at, at < 0 ? 0 : 1, ...line);
   comments.value = lines.join("\n");
   comments.rows = Math.max(3, lines.length + 1);
+  keep();
+}
+
+// Comments that were not sent yet stay over a reload of this version of the changes.
+const shown = document.querySelector("input[name=shown]");
+const unsent = shown && `comments ${shown.value}`;
+
+function keep() {
+  if (comments.value.trim()) sessionStorage.setItem(unsent, comments.value);
+  else sessionStorage.removeItem(unsent);
+}
+
+if (comments) {
+  if (!comments.value.trim()) comments.value = sessionStorage.getItem(unsent) || "";
+  comments.addEventListener("input", keep);
+  comments.form.addEventListener("submit", () => sessionStorage.removeItem(unsent));
+}
+
+// An answer is sent once it has a text; a number that is none is a text, too.
+const text = document.getElementById("text");
+const send = document.getElementById("send");
+if (send) {
+  const update = () => (send.disabled = !text.value.trim() && !text.validity.badInput);
+  text.addEventListener("input", update);
+  update();
 }
 
 function openBox(button) {
@@ -49,7 +74,6 @@ for (const button of numbers) {
   if (commentOn(button.value)) openBox(button);
 }
 
-const shown = document.querySelector("input[name=shown]");
 for (const mark of document.querySelectorAll(".viewed input")) {
   const file = mark.closest("details");
   const listed = document.querySelector(`.files a[href="#${file.id}"]`);

@@ -14,7 +14,7 @@ from typing import Final
 
 from draftsman.agent_runs.changes.diff import numbered_lines
 from draftsman.agent_runs.changes.patch_files import patch_files
-from draftsman.errors import UsageError
+from draftsman.errors import FieldError
 from draftsman.questions.review_comment import ReviewComment
 
 MAX_NAMED: Final = 5
@@ -24,9 +24,13 @@ _COMMENT: Final = re.compile(r"(?::(?P<line>\d{1,9})(?:\s*[=:]\s*|\s+)|\s*=\s*|:
 
 
 class ShownLines:
-    """The files of a patch, each with the lines of its new version that the patch shows."""
+    """The files of a patch, each with the lines of its new version that the patch shows.
 
-    def __init__(self, patch: str) -> None:
+    `field` of a request for changes is the one whose lines are read: errors name it.
+    """
+
+    def __init__(self, patch: str, field: str) -> None:
+        self._field = field
         lines = patch.split("\n")
         numbered = list(numbered_lines(lines))
         starts = [
@@ -44,7 +48,7 @@ class ShownLines:
     def read(self, text: str) -> ReviewComment | None:
         """Return the comment in a line; None for a line that begins with no file of the changes.
 
-        Raises UsageError for a line of the file that the changes do not show.
+        Raises FieldError for a line of the file that the changes do not show.
         """
         for path in self._longest_first:
             if not text.startswith(path):
@@ -54,17 +58,19 @@ class ShownLines:
                 continue
             line = None if match["line"] is None else int(match["line"])
             if line is not None and line not in self.files[path]:
-                raise UsageError(f"the diff has no line {line} of {path}; {self._allowed(path)}")
+                problem = f"the diff has no line {line} of {path}; {self._allowed(path)}"
+                raise FieldError(problem, field=self._field)
             return ReviewComment(path, match["text"], line)
         return None
 
-    def refusal(self, text: str) -> UsageError:
+    def refusal(self, text: str) -> FieldError:
         """Return the error of a line that is no comment on these changes."""
         names = [*self.files]
         more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-        return UsageError(
+        return FieldError(
             f"{text[:80]!r} is not a comment on a changed file; write FILE:LINE=TEXT or FILE=TEXT,"
-            f" with one of the files of the diff: {', '.join(names[:MAX_NAMED])}{more}"
+            f" with one of the files of the diff: {', '.join(names[:MAX_NAMED])}{more}",
+            field=self._field,
         )
 
     def _allowed(self, path: str) -> str:
@@ -76,8 +82,8 @@ class ShownLines:
 
 
 def read_comments(lines: Sequence[str], patch: str) -> list[ReviewComment]:
-    """Return the comments in lines, each of which has to be one; raises UsageError."""
-    shown = ShownLines(patch)
+    """Return the comments in lines, each of which has to be one; raises FieldError."""
+    shown = ShownLines(patch, "comments")
     comments = []
     for text in lines:
         if (comment := shown.read(text.strip())) is None:
@@ -89,9 +95,9 @@ def read_comments(lines: Sequence[str], patch: str) -> list[ReviewComment]:
 def split_comments(text: str, patch: str) -> tuple[str, list[ReviewComment]]:
     """Return a text without the lines that are comments on the changes, and these comments.
 
-    Raises UsageError for a comment on a line that the changes do not show.
+    Raises FieldError for a comment on a line that the changes do not show.
     """
-    shown = ShownLines(patch)
+    shown = ShownLines(patch, "reason")
     kept = []
     comments = []
     for line in text.split("\n"):

@@ -7,6 +7,7 @@ medium has it itself, and styles are classes or inline. What differs between med
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -48,10 +49,15 @@ from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.times import format_time, spelled_time
 from draftsman.text import is_link
 
+_NUMBER: Final = re.compile(
+    r"\s*[-+\N{MINUS SIGN}]?[$€£]?\d[\d,._ ]*(?:e[-+]?\d+)?\s?(?:%|[A-Za-z]{1,3})?\s*"
+)
+"""A number with its currency or unit: `1,204`, `-3.5 %`, `$12.50`, `31 ms`."""
 MAIL_STYLES: Final[Mapping[str, str]] = {
     "quote": "margin:0 0 1em;padding-left:.8em;border-left:3px solid #bbb",
     "code": "padding:.6em;background:#f4f4f4;white-space:pre-wrap;overflow-wrap:anywhere",
     "table": "border-spacing:1em .2em;text-align:left",
+    "right": "text-align:right",
     "facts": "color:#666",
     "note": "color:#666",
     "footer": "color:#666",
@@ -107,6 +113,7 @@ def _anchor(url: str, text: str) -> str:
 class _Printer:
     def __init__(self, medium: HtmlMedium) -> None:
         self._medium = medium
+        self._right = self._attributes("right")
 
     def elements(self, part: Part | RichPart) -> Iterator[str]:
         """Yield the elements of a part."""
@@ -127,7 +134,7 @@ class _Printer:
                 yield self._list("ul", map(self._text, items))
                 yield self._element("p", "note", self._text(more_items(part, len(items))))
             case TablePart(columns, rows):
-                yield self._element("table", "table", _table(columns, rows))
+                yield self._element("table", "table", self._table(columns, rows))
                 if notice := more_rows(part, len(rows)):
                     yield self._small(notice)
             case Controls(items):
@@ -182,22 +189,35 @@ class _Printer:
             case _:
                 return inert(str(span))
 
+    def _table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+        """Return the rows of a table; numbers end at the right, below their heading."""
+        layouts = [self._right if _has_numbers(cells) else "" for cells in zip(*rows, strict=True)]
+        layouts = layouts or [""] * len(columns)
+
+        def row_html(tag: str, cells: Sequence[str]) -> str:
+            pairs = zip(layouts, cells, strict=True)
+            return "".join(f"<{tag}{layout}>{inert(cell)}</{tag}>" for layout, cell in pairs)
+
+        body = "".join(f"<tr>{row_html('td', row)}</tr>" for row in rows)
+        return f"<thead><tr>{row_html('th', columns)}</tr></thead><tbody>{body}</tbody>"
+
     def _element(self, tag: str, name: str, content: str) -> str:
         """Return an element with its class and style; "" without content."""
+        return f"<{tag}{self._attributes(name)}>{content}</{tag}>" if content else ""
+
+    def _attributes(self, name: str) -> str:
         style = self._medium.styles.get(name)
-        inline = f' style="{style}"' if style else ""
-        return f'<{tag} class="{name}"{inline}>{content}</{tag}>' if content else ""
+        return f' class="{name}"' + (f' style="{style}"' if style else "")
 
 
 def _choice(choice: Choice) -> str:
     return inert(f"{choice.label} - {choice.description}".removesuffix(" - "))
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{inert(name)}</th>" for name in columns)
-    lines = ("".join(f"<td>{inert(cell)}</td>" for cell in row) for row in rows)
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+def _has_numbers(cells: Iterable[str]) -> bool:
+    """Return whether the cells of a column are numbers, as far as they have a text."""
+    texts = [cell for cell in cells if cell.strip()]
+    return bool(texts) and all(map(_NUMBER.fullmatch, texts))
 
 
 def _image(url: str, text: str) -> str:

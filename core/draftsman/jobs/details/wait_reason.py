@@ -267,17 +267,13 @@ _LOST: Final = "its option on_lost ends it when its run is lost"
 
 def _used_up(job: Job | JobFacts) -> str:
     """Return which budget of a dead letter is used up; the other may have some left."""
-    attempts = f"{job.attempts} of {counted(job.max_attempts, 'attempt')}"
-    retries = f"{job.retry_count} of {counted(job.max_retries, 'retry', 'retries')}"
-    spent = [
-        text
-        for text, is_used_up in (
-            (attempts, job.attempts >= job.max_attempts),
-            (retries, job.retry_count >= job.max_retries),
-        )
-        if is_used_up
-    ]
-    return f"used {' and '.join(spent or (attempts, retries))}"
+    if job.attempts >= job.max_attempts:
+        return _spent(job.max_attempts, "attempt", "attempts")
+    return _spent(job.max_retries, "retry", "retries") if job.max_retries else "it has no retries"
+
+
+def _spent(most: int, unit: str, units: str) -> str:
+    return f"its only {unit} is used" if most == 1 else f"all {most} {units} are used"
 
 
 def _retry(facts: JobFacts) -> str:

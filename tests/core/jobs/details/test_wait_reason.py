@@ -300,7 +300,7 @@ async def test_a_finished_job_shows_its_outcome(make: Factory, rt: Runtime) -> N
     assert why.text == "no such thing; will not be retried: another run would fail in the same way"
     assert f"draftsman retry D-{number}" in why.next_step
     dead = await rt.read_model.why(await make.dead())
-    assert dead.text == "gone; will not be retried: used 1 of 1 attempt"
+    assert dead.text == "gone; will not be retried: its only attempt is used"
 
 
 async def test_a_canceled_job_shows_its_person_and_reason(make: Factory, rt: Runtime) -> None:

@@ -62,7 +62,7 @@ def test_the_header_has_a_short_result_and_no_code_of_an_error() -> None:
     assert long == "result  row0 0 · row1 1 · row2 2 (all of it in the tab artifacts)"
     error = {"last_error": "no such host", "error_class": "TRANSIENT_INFRA"}
     dead = what_next(status=Status.DEAD_LETTER, **error)
-    spent = "used 0 of 3 attempts and 0 of 3 retries"
+    spent = "all 3 retries are used"
     assert dead == f"error  no such host; will not be retried: {spent}"
     failed = what_next(status=Status.FAILED, last_error="no such host", error_class="PERMANENT")
     final = "another run would fail in the same way"

@@ -131,7 +131,7 @@ async def test_unknown_field_is_rejected_and_the_line_stays_open(
         assert "allowed fields: status:" in await seen.wait_for_toast("has no field 'tag'")
         assert (seen.app.main.view_name, seen.keys) == ("jobs", ["D-1"])
         await seen.command("jobs cost>much")
-        await seen.wait_for_toast("cost> needs a number or a duration")
+        await seen.wait_for_toast("cost> needs a number, such as 3")
 
 
 @cases(

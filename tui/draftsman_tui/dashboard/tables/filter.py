@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from draftsman.durations import format_duration, parse_age
 from draftsman.entities.filter_values import ME
-from draftsman.entities.terms import COMPARISON, ColumnTerm, FilteredColumn
+from draftsman.entities.terms import COMPARISON, ColumnTerm, FilteredColumn, Measure, needed_value
 from draftsman.errors import UsageError, with_hint
 
 FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for", "job")
@@ -47,8 +47,9 @@ _FIELD_ALIASES: Final = {
     "person": "by",
     "requester": "by",
 }
-HEADS: Final[set[str]] = set()
-"""Columns that filters know by the word in their head; other fields have a value of their own."""
+HEADS: Final[dict[str, Measure | None]] = {}
+"""Columns that filters know by the word in their head, with what they are compared with; other
+fields have a value of their own."""
 _FIELD = re.compile(r"(-?)([A-Za-z][A-Za-z_]+):(?!//)(.*)", re.DOTALL)
 """A field; `https://a.example`, `D-7:` and `12:30` are words."""
 _SPACE: Final = " \t\r\n"
@@ -238,8 +239,10 @@ PERIOD: Final = ("older", "newer", "since", "until")
 
 def add_heads(columns: Iterable[FilteredColumn]) -> None:
     """Let filters know the columns of a table."""
-    heads = {column.head.casefold() for column in columns}
-    HEADS.update(filter(str.isalpha, heads - {*FIELDS, *_FIELD_ALIASES, "age"}))
+    for column in columns:
+        head = column.head.casefold()
+        if head.isalpha() and head not in {*FIELDS, *_FIELD_ALIASES, "age"}:
+            HEADS[head] = HEADS.get(head) or column.measure
 
 
 def parse(text: str) -> Filter:
@@ -288,6 +291,8 @@ def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
         return _add_column(result, ColumnTerm(compared[1].casefold(), compared[2], compared[3]))
     name, colon, value = token.partition(":")
     name = _FIELD_ALIASES.get(name.casefold(), name.casefold())
+    if not is_quoted and colon and not value and name in HEADS:
+        raise UsageError(needed_value(name, colon, HEADS[name]))
     if not is_quoted and value and name in HEADS:
         return _add_column(result, ColumnTerm(name, ":", value))
     if not is_quoted and (typed := _FIELD.fullmatch(token)) and (typed[1] or name not in FIELDS):
@@ -318,8 +323,8 @@ def _check_comparison(token: str) -> None:
     elif token in ("age<", "age>"):
         problem = f"{token} needs a duration or a time, as in {token}1d"
     elif (words := _COMPARED_TEXT.fullmatch(token)) and words[1].lower() in HEADS:
-        head = f"{words[1].lower()}{words[2]}"
-        problem = f"{head} needs a number or a duration, as in cost>1 or waits>1h"
+        head = words[1].lower()
+        problem = needed_value(head, words[2], HEADS[head])
     if problem:
         raise UsageError(with_hint(problem, f"to search for this text, quote it: '{token}'"))
 

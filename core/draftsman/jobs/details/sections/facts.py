@@ -116,10 +116,10 @@ def _explained(why: WaitReason, reader: Reader) -> str:
 
 def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     job = details.job
+    retries = f"retries {job.retry_count} of {job.max_retries}" if job.max_retries else "no retries"
     yield _fact(
         "attempts",
-        f"{job.attempts} of {job.max_attempts} · retries {job.retry_count}"
-        f" of {job.max_retries} · runs {job.run_count}",
+        f"{job.attempts} of {job.max_attempts} · {retries} · runs {job.run_count}",
     )
     yield _fact("type", type_text(job))
     source = job.payload.get("repo")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from draftsman.attention.attention import QuestionAttention, QuestionNotification
@@ -33,6 +34,8 @@ CONTEXT_LINES: Final = 12
 """Maximum number of lines of a context that are shown."""
 CLOSED_CONTEXT_LINES: Final = 4
 """The same for a closed question."""
+MAX_RESPONDERS: Final = 3
+"""Responders that a medium shows without a request."""
 
 
 def questions(details: JobDetails, reader: Reader) -> Iterator[Entry]:
@@ -45,13 +48,14 @@ def questions(details: JobDetails, reader: Reader) -> Iterator[Entry]:
             yield Entry(question.name, tuple(_closed(question, details, reader)))
 
 
-def responders(details: JobDetails, policy: Policy, owner: str) -> dict[int, str]:
-    """Return who may answer each open question, by ordinal; `owner` as in `responders_text`."""
-    invoker = details.job.invoker_id
-    return {
-        question.ordinal: responders_text(policy, question, invoker=invoker, owner=owner)
-        for question in details.open_questions
-    }
+def responders(details: JobDetails, policy: Policy, owner: str) -> dict[int, LineSpan]:
+    """Return who may answer each open question, by ordinal; `owner` as in `responders_of`."""
+    text_of = partial(responders_text, policy, invoker=details.job.invoker_id, owner=owner)
+    found = {}
+    for question in details.open_questions:
+        text, short = text_of(question), text_of(question, most=MAX_RESPONDERS)
+        found[question.ordinal] = LineSpan(text, short=short if short != text else "")
+    return found
 
 
 def _open(question: OpenQuestion, details: JobDetails, reader: Reader) -> Iterator[Line]:
@@ -78,7 +82,8 @@ def _closed(question: Question, details: JobDetails, reader: Reader) -> Iterator
 def heading(question: Question, details: JobDetails, reader: Reader) -> Line:
     """Return the name and kind of a question, and how it was closed, or how it waits."""
     if question.status is QuestionStatus.OPEN:
-        return open_heading(question, reader.responders.get(question.ordinal, "no person"), reader)
+        known = reader.responders.get(question.ordinal, "no person")
+        return open_heading(question, known, reader)
     meaning = MEANINGS[question.outcome]
     resolution = resolution_spans(question)
     if question.has_changes_requested:
@@ -100,11 +105,13 @@ def heading(question: Question, details: JobDetails, reader: Reader) -> Line:
     )
 
 
-def open_heading(question: Question, responders: str, reader: Reader) -> Line:
+def open_heading(question: Question, responders: LineSpan | str, reader: Reader) -> Line:
     """Return the name, kind, responders, age and deadline of an open question."""
     return (
         LineSpan(question.name, Meaning.WAITING, is_name=True),
-        f"  {_kind(question)} for {responders} · asked ",
+        f"  {_kind(question)} for ",
+        responders,
+        " · asked ",
         reader.ago(question.asked_at),
         " · ",
         *(pending(question, reader) or deadline(question, reader)),

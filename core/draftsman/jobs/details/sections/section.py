@@ -39,6 +39,8 @@ class LineSpan:
     when: datetime | None = None
     """The time that it says, for a medium that can show that exactly."""
     url: str = ""
+    short: str = ""
+    """A shorter text, for a medium that shows the whole on request."""
 
 
 Line = tuple[LineSpan | str, ...]
@@ -97,7 +99,7 @@ class Reader:
 
     now: datetime
     """By the clock of the database."""
-    responders: Mapping[int, str] = field(default_factory=dict)
+    responders: Mapping[int, LineSpan] = field(default_factory=dict)
     """Who may answer each open question, by ordinal."""
     time_of_day: Callable[[datetime, datetime], str] = times.clock
     """Writes a time in the time zone of the reader, or as an age where that is unknown."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from draftsman.errors import CommandHint
 from draftsman.ids import account_name
 from draftsman.jobs.details.job_details import JobDetails
-from draftsman.jobs.details.sections.section import Reader
+from draftsman.jobs.details.sections.section import LineSpan, Reader
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import Job
 from draftsman.questions.question import Question, QuestionStatus
@@ -33,8 +33,8 @@ class JobSnapshot:
     details: JobDetails
     at: datetime
     """Time of the load, by the database's clock."""
-    responders: Mapping[int, str] = field(default_factory=dict)
-    """Formatted responders of the open questions, by ordinal."""
+    responders: Mapping[int, LineSpan] = field(default_factory=dict)
+    """Responders of the open questions, by ordinal."""
     name_of: Callable[[str], str] = account_name
     """Names the person of an account."""
     log: LogView | None = None
