@@ -18,7 +18,6 @@ from typing import Final
 import click
 
 from draftsman.basic_settings import config_path, read_url, user_config_path
-from draftsman.database import migrate
 from draftsman.errors import ConfigError, DraftsmanError, Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command
@@ -114,6 +113,8 @@ async def ask_database(asker: Asker) -> str | None:
 
     Without questions it is that of the variables, which is checked, too: raises DraftsmanError.
     """
+    from draftsman.database import migrate
+
     if not asker.asks:
         if url := os.environ.get("DRAFTSMAN_DATABASE_URL") or os.environ.get("DATABASE_URL"):
             await migrate.reach(read_url(url))
