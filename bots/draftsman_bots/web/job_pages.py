@@ -233,13 +233,12 @@ async def jobs(context: WebContext, request: Request) -> Response:
         table=table(JOBS, rows, now),
         examples=hints,
         repos=sorted(await FILTER_VALUES["repo"].read(rt, "")),
-        more=any(entered[name] for name in (*VALUES, "mine")),
+        more=[*_more(entered)],
         statuses=[
             *((name, text) for name, (text, _) in _GROUPS.items()),
             *((str(status), display.word.capitalize()) for status, display in STATUSES.items()),
         ],
         groups=[*_group_links(entered, by_status or {}, failures)],
-        is_group=entered["status"] in _GROUPS,
         total="" if counts is None else count_text(sum(counts.values())),
         shown=len(rows),
         entered=entered,
@@ -465,6 +464,15 @@ def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     if before.isascii() and before.isdigit() and len(before) < 19:
         filters["before"] = int(before)
     return filters, entered, problem
+
+
+def _more(entered: Mapping[str, str]) -> Iterator[str]:
+    """Yield the filters of a page that its form has folded."""
+    if entered["status"] not in _GROUPS:
+        yield f"status {STATUSES[Status(entered['status'])].word}"
+    yield from (f"{name} {entered[name]}" for name in VALUES if entered[name])
+    if entered["mine"]:
+        yield "only mine"
 
 
 def _group_links(

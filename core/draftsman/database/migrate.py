@@ -189,6 +189,12 @@ async def grant(url: str) -> str:
         return await schema.grant_roles(conn)
 
 
+async def reach(url: str) -> None:
+    """Connect once, to see whether the database can be used; its schema does not matter."""
+    async with _connect(url):
+        pass
+
+
 async def check(url: str) -> None:
     """Raise SchemaOutdated, with the names, for pending migrations or problems of packages."""
     state = await schema_state(url)

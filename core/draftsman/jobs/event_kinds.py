@@ -96,7 +96,7 @@ EVENTS: Final[dict[str, EventDescription]] = {
     ),
     "job_dead_lettered": EventDescription(
         "it failed, and no attempts or retries are left",
-        "The job failed[ in run {run}] and has no attempts or retries left: {error}",
+        "The job failed[ in run {run}] and will not be retried: {error}",
         _ERROR,
     ),
     "job_canceled": EventDescription(

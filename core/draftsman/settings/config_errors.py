@@ -6,6 +6,7 @@ import os
 import re
 import reprlib
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ def explain(
     `path` is the file with these tables, `model` the model of the configuration.
     """
     problems: dict[tuple[object, ...], tuple[str, str]] = {}
-    for item in error.errors():
+    for item in _all_errors(error, model, tables):
         is_unknown = item["type"] == "extra_forbidden"
         key = item["loc"] if is_unknown else item["loc"][:2]  # a key may have several types
         problems.setdefault(key, _explain_error(item, path, model, tables))
@@ -45,6 +46,50 @@ def explain(
         text = with_hint(text, line) if text else line
         last = origin
     return text
+
+
+def _all_errors(
+    error: ValidationError, model: type[BaseModel], tables: Mapping[str, Any]
+) -> list[ErrorDetails]:
+    """Return the errors, and those that are found only once these keys are left out.
+
+    A table is compared with others only when all its keys are valid.
+    """
+    found = error.errors()
+    rest = deepcopy(dict(tables))
+    new = found
+    while sum(_leave_out(rest, item["loc"]) for item in new):
+        try:
+            model(**rest)
+        except ValidationError as later:
+            known = {item["loc"] for item in found}
+            errors = later.errors()
+            new = [
+                item for item in errors if item["loc"] not in known and item["type"] != "missing"
+            ]
+            found = found + new
+        else:
+            break
+    return found
+
+
+def _leave_out(tables: Any, location: tuple[int | str, ...]) -> bool:
+    """Delete the key of an error; False for one that is not there, or a table with a name.
+
+    Other tables may refer to the name, and would be wrong only without it.
+    """
+    *parents, last = [part for part in location if part != KEY] or [""]
+    for part in parents:
+        if not isinstance(tables, dict) or not isinstance(tables.get(part), dict):
+            last = part
+            break
+        tables = tables[part]
+    if not isinstance(tables, dict) or last not in tables:
+        return False
+    if len(location) > 1 and isinstance(tables[last], dict):
+        return False
+    del tables[last]
+    return True
 
 
 def _explain_error(

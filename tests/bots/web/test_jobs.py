@@ -147,12 +147,12 @@ async def test_a_page_names_no_command_and_no_code_where_it_has_links_and_words(
     assert not re.search(
         r">[^<]*(draftsman [a-z]|run \.\d|[A-Z]_[A-Z])", page[page.index("<main") :]
     )
-    assert page.index("has no attempts") < page.index("Page read: page 24"), "newest first"
+    assert page.index("and will not be retried") < page.index("Page read: page 24"), "newest first"
     assert "Page read: page 0<" not in page
     assert f'<a href="/jobs/{work.name}/events">Older events</a>' in page
     everything = (await ben.get(f"/jobs/{work.name}/events")).text
     assert everything.index("submitted the job") < everything.index("Page read: page 0<")
-    assert "has no attempts" in everything
+    assert "and will not be retried" in everything
     (last,) = re.findall(r'id="event-(\d+)"', everything)[-1:]
     after = (await ben.get(f"/jobs/{work.name}/events?after={last}")).text
     assert "No events." in after

@@ -177,7 +177,7 @@ async def test_a_group_a_queue_and_a_type_lead_to_their_jobs(
         assert f'class="open" href="/jobs?{query}"' in page
         jobs = (await anna.get(f"/jobs?{query}")).text
         assert re.findall(r'<a class="open" href="/jobs/(D-\d+)">', jobs) == [f"D-{number}"]
-        assert '<details class="more" open>' in jobs
+        assert f"<summary>More filters: {name[:-1]} " in jobs, "what the folded form filters by"
     typed = (await anna.get("/jobs?type=noop&status=active")).text
     assert 'name="type" type="text" maxlength="200" value="noop"' in typed
     assert (await anna.get("/jobs?group=none")).status_code == 404

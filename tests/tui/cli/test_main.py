@@ -342,3 +342,24 @@ def test_an_unknown_time_zone_is_named(
     assert says in err
     assert err.count("\n") == bool(says)
     assert not says or "did you mean Europe/Berlin" in err
+
+
+def test_all_errors_of_a_configuration_are_named_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also those of whole tables, and of names that refer to others, which pydantic checks last."""
+    file = tmp_path / "draftsman.toml"
+    file.write_text(
+        'default_agent = "nobody"\nnope = 1\n[worker]\nslots = "many"\nheartbeat = 200\n'
+        "[notifications]\nlease = 1\n"
+    )
+    assert main.run(["--config", str(file), "config"]) == 2
+    said = capsys.readouterr().err
+    for problem in (
+        "worker.slots is 'many'",
+        "heartbeat must be less than half of lease",
+        "lease must be at least four times timeout",
+        "unknown key 'nope'",
+        "nobody",
+    ):
+        assert said.count(problem) == 1, (problem, said)

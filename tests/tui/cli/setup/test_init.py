@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.errors import ConfigError
+from draftsman.errors import ConfigError, DatabaseUnreachable
+from draftsman.runtime import Runtime
 from draftsman.settings import settings_model
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App
@@ -19,6 +20,7 @@ from draftsman_tui.cli.setup import init
 from draftsman_tui.cli.setup.init import (
     NOTHING,
     Asker,
+    ask_database,
     collect,
     default_repository,
     secret_place,
@@ -93,13 +95,12 @@ def settings_of(answers: Answers) -> Any:
 @pytest.mark.usefixtures("machine")
 def test_the_answers_make_a_configuration_that_has_no_secret(answer: Any) -> None:
     left = answer(
-        *("mysql://x", "postgresql://anna:hunter2@db/x"),
         *(False, True, "gpt", "claude"),
         *(True, "xoxb-123-456-abcdefabcdefabcdef", "SLACK_BOT_TOKEN", "/etc/app_token"),
         *(True, "?", "-"),
         *("?", "U1", "ben", "not an id", "U012ABCDEF", "-"),
     )
-    answers = collect(Asker(App(), asks=True))
+    answers = collect(Asker(App(), asks=True), "postgresql://anna:hunter2@db/x")
     assert list(left) == []
     text = as_file(answers)
     assert "hunter2" not in text
@@ -119,11 +120,30 @@ def test_the_answers_make_a_configuration_that_has_no_secret(answer: Any) -> Non
     assert settings.people["ben"].accounts["slack"] == ("U012ABCDEF",)
 
 
+async def test_a_database_that_cannot_be_reached_is_asked_for_again(
+    answer: Any, rt: Runtime, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert rt.settings.database_url is not None
+    works = rt.settings.database_url.get_secret_value()
+    refused = "postgresql://anna@127.0.0.1:1/x"
+    left = answer("mysql://x", refused, works)
+    assert await ask_database(Asker(App(), asks=True)) == works
+    assert list(left) == []
+    said = capsys.readouterr().err
+    assert "mysql:// is no PostgreSQL database" in said
+    assert "127.0.0.1" in said
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", refused)
+    with pytest.raises(DatabaseUnreachable):
+        await ask_database(Asker(App(), asks=False))
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", works)
+    assert await ask_database(Asker(App(), asks=False)) is None
+
+
 @pytest.mark.usefixtures("machine")
 def test_yes_takes_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRELLO_KEY", "set")
     monkeypatch.setenv("TRELLO_TOKEN", "set")
-    answers = collect(Asker(App(), asks=False))
+    answers = collect(Asker(App(), asks=False), None)
     assert answers.agents == ("codex", "claude")
     assert answers.default_agent == "codex"
     assert list(answers.channels) == ["trello"]
@@ -135,10 +155,8 @@ def test_yes_takes_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_channel_of_another_package_is_asked_for(answer: Any, tmp_path: Path) -> None:
     fax = Distribution("draftsman-fax", "1.0", {"fax": "fax_channel:CHANNEL"}, {"fax_channel": FAX})
     with installed(tmp_path / "site", fax):
-        left = answer(
-            *("-", False, False, True, "FAX_TOKEN", False, False), *("?", "x", "12", NOTHING)
-        )
-        text = as_file(collect(Asker(App(), asks=True)))
+        left = answer(*(False, False, True, "FAX_TOKEN", False, False), *("?", "x", "12", NOTHING))
+        text = as_file(collect(Asker(App(), asks=True), None))
     assert list(left) == []
     assert '# A fax machine.\n[machine]\ntoken = { env = "FAX_TOKEN" }\n' in text
     assert tomllib.loads(text)["people"]["anna"]["fax"] == "12"

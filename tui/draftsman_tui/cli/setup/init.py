@@ -90,7 +90,7 @@ async def init(app: App, yes: bool) -> None:
         prompts.confirm(f"{path} exists. Overwrite it?")
     elif not yes:
         app.out.info(f"the answers are written to {path}")
-    answers = collect(asker)
+    answers = collect(asker, await ask_database(asker))
     write(path, answers)
     app.out.print(f"wrote {path}")
     if answers.database_url is not None and has_password(answers.database_url):
@@ -108,11 +108,33 @@ async def init(app: App, yes: bool) -> None:
         await _run(app, "submit", "--agent", "tidy", "--repo", repo, "Tidy up")
 
 
-def collect(asker: Asker) -> Answers:
-    """Ask for everything that the file has."""
-    url = asker.text(
-        f"PostgreSQL URL ({NOTHING}: an embedded server is started for you)", NOTHING, read_url
-    )
+async def ask_database(asker: Asker) -> str | None:
+    """Return the URL of a database that can be reached, None for the embedded server.
+
+    Without questions it is that of the variables, which is checked, too: raises DraftsmanError.
+    """
+    from draftsman.database import migrate
+
+    if not asker.asks:
+        if url := os.environ.get("DRAFTSMAN_DATABASE_URL") or os.environ.get("DATABASE_URL"):
+            await migrate.reach(read_url(url))
+        return None
+    while True:
+        url = asker.text(
+            f"PostgreSQL URL ({NOTHING}: an embedded server is started for you)", NOTHING, read_url
+        )
+        if url is None:
+            return None
+        try:
+            await migrate.reach(url)
+        except DraftsmanError as error:
+            asker.app.out.info(str(error))
+        else:
+            return url
+
+
+def collect(asker: Asker, url: str | None) -> Answers:
+    """Ask for everything else that the file has."""
     answers = Answers(database_url=url)
     installed = installed_agents()
     answers.agents = tuple(
