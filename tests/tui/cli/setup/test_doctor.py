@@ -9,10 +9,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from draftsman import __version__
 from draftsman.database import session_settings
@@ -32,6 +34,7 @@ from draftsman_testing.trello import FakeTrello
 from draftsman_tui.cli.setup.doctor import progress, vacuum_settings
 from draftsman_tui.cli.setup.doctor_checks import Finding
 from draftsman_tui.terminal import stdio
+from draftsman_tui.terminal.output import check_lines
 from tests.bots.trello.webhook_receiver import WebhookReceiver
 from tests.core.forges.api_contract import forge_harness
 from tests.support.cases import cases
@@ -494,6 +497,18 @@ async def test_a_slow_check_shows_its_time(
     document = terminal("doctor", "--json")
     await asyncio.to_thread(document.end)
     assert "\r\x1b[K" not in document.screen
+
+
+@cases("width", [60, 120])
+def test_the_further_lines_of_a_result_are_indented(width: int) -> None:
+    console = Console(file=StringIO(), width=width)
+    for part in check_lines("warn", "one word after another " * 12, "a hint", "database"):
+        console.print(part)
+    first, *others, hint = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert first.startswith("warn  database        one word")
+    assert others
+    assert all(line.startswith(" " * 22) for line in others)
+    assert hint.strip() == "→ a hint"
 
 
 async def test_a_hanging_trello_is_reported(

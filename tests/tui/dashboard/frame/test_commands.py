@@ -410,14 +410,16 @@ async def test_messages_go_with_the_next_key_that_changes_what_is_shown(
         await seen.press("down")
         assert seen.toasts
         await seen.command("limits")
-        await seen.until(lambda: not seen.toasts)
+        await seen.until(lambda: seen.app.main.view_name == "limits")
+        assert not seen.toasts
         await seen.command("filter nothing")
         await seen.command("job D-9999")
         await seen.wait_for_toast("there is no job D-9999")
         await seen.press("slash")
         await seen.type("x")
         await seen.press("enter")
-        await seen.until(lambda: not seen.toasts)
+        await seen.until(lambda: "nothingx" in str(seen.app.main.state.filter))
+        assert not seen.toasts
         await seen.command("jobs")
         await seen.command("retry D-1 again")
         await seen.see("Retry D-1?")
