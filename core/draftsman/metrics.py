@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ class Histogram(Metric):
     """The longest durations of each bucket, in seconds."""
 
 
-class Values:
+class Values(ABC):
     """Values of a metric of this process, by its labels.
 
     The first `MAX_VALUES` combinations of labels are kept apart, the rest is `other`.
@@ -100,9 +101,9 @@ class Values:
         self.metric = metric
         _of_process.append(self)
 
+    @abstractmethod
     def render(self) -> str:
         """Return the values in the text format of Prometheus, none before the first."""
-        raise NotImplementedError
 
     def _find(self, values: dict[tuple[str, ...], T], labels: tuple[str, ...], new: T) -> T:
         """Return the value of these labels; keep a new one for labels without a value."""

@@ -51,7 +51,7 @@ HEARTBEAT_AGE: Final = DatabaseGauge(
 LEADER: Final = DatabaseGauge("leader", "1 while a worker is the leader, else 0.")
 LEADER_TERM: Final = DatabaseGauge("leader_term", "Number of the leader's term.")
 SWEEPS_LATE: Final = DatabaseGauge(
-    "sweeps_late_seconds", "Time that what is due has waited for a sweep of the leader."
+    "sweeps_late_seconds", "Longest time that due work has waited for a sweep of the leader."
 )
 MODEL_CALLS: Final = DatabaseGauge(
     "model_calls_today", "Calls of models today.", ("agent", "model")

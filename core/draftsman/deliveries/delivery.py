@@ -164,7 +164,7 @@ class Message:
     changes: str = ""
     """Changes that people review with the question, as counts."""
     requested: tuple[str, str] | None = None
-    """Who requested changes at the last review, and what; None if nobody did."""
+    """The request for changes of the last review, with its person; None without one."""
     unmentioned: frozenset[str] = frozenset()
     """Names of recipients who may not be interrupted by it."""
     delegation: Delegation | None = None

@@ -149,7 +149,7 @@ class LiveProgress:
 
     @property
     def newest(self) -> tuple[str, str]:
-        """The newest line without a mark, and its state: what is no call of a tool is done."""
+        """The newest line without its mark, and its state; other lines than calls are done."""
         return self._progress.title, self._progress.state or ActivityState.COMPLETED
 
     def __bool__(self) -> bool:

@@ -156,7 +156,7 @@ class UnknownType:
 
     @property
     def problem(self) -> str:
-        """What is wrong, and the near names; of a type that is known, how to start its worker."""
+        """The problem, with near names; for a known type, with the command of its worker."""
         if self.app is not None:
             problem = "no live worker handles it" if self.has_workers else "no worker is running"
             arguments = f"--app {self.app}" if self.app else ""
