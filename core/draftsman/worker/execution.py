@@ -52,7 +52,7 @@ from draftsman.questions.service.asking import Asking
 from draftsman.questions.service.questions import Questions
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
-from draftsman.worker.run_metrics import ENDED, LOST, SECONDS, STARTED, WAITING
+from draftsman.worker.run_metrics import ENDED, LOST, QUEUE_WAIT, SECONDS, STARTED, WAITING
 from draftsman.workflows.service.workflows import Workflows
 
 # Deadlines of runs: a single timer for all of them, set for the earliest.
@@ -200,6 +200,8 @@ class Execution:
         """Count the start of the run."""
         self._counted_at = self._deadlines.loop.time()
         STARTED.add(self.job.queue, self.job.type)
+        if (waited := self.job.waited) is not None:
+            QUEUE_WAIT.add(self.job.queue, self.job.type, seconds=waited)
 
     def count_end(self, outcome: str | None = None) -> None:
         """Count the end of the run, once; by default with the status that this worker stored."""
