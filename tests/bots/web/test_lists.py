@@ -180,7 +180,10 @@ async def test_a_group_a_queue_and_a_type_lead_to_their_jobs(
         assert f"<summary>More filters: {name[:-1]} " in jobs, "what the folded form filters by"
     typed = (await anna.get("/jobs?type=noop&status=active")).text
     assert 'name="type" type="text" maxlength="200" value="noop"' in typed
-    assert (await anna.get("/jobs?group=none")).status_code == 404
+    unknown = await anna.get("/jobs?group=night:dai&queue=slow")
+    assert unknown.status_code == 200
+    assert "There is no group &#39;night:dai&#39;; did you mean night:day? The list" in unknown.text
+    assert f'href="/jobs/D-{number}"' in unknown.text
 
 
 async def test_a_filter_says_what_its_column_needs(
