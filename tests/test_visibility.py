@@ -15,7 +15,7 @@ import pytest
 
 from draftsman.actions.action import ACTIONS, About, Call
 from draftsman.database.database import Connection
-from draftsman.entities.registry import listings
+from draftsman.entities.registry import listed_entities
 from draftsman.errors import NotFound
 from draftsman.formats.json_data import as_data
 from draftsman.ids import JobRef
@@ -62,15 +62,15 @@ def _table(name: str) -> Read:
 
 def _list(name: str) -> Read:
     async def read(rt: Runtime, _: Actor) -> Any:
-        listing, entity = listings()[name]
-        return [entity.data(row) for row in await listing.read(rt, 200)]
+        entity = listed_entities()[name]
+        return [entity.data(row) for row in await entity.listing.read(rt, 200)]
 
     return read
 
 
 READS: Final[dict[str, Read]] = {
     **{f"table {name}": _table(name) for name in VIEWS},
-    **{f"list {name}": _list(name) for name in listings()},
+    **{f"list {name}": _list(name) for name in listed_entities()},
     "stats": lambda rt, _: rt.read_model.stats(),
     "throughput": lambda rt, _: rt.throughput.read(Period.HOUR),
     "activity": lambda rt, _: rt.read_model.activity(SINCE),

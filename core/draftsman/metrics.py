@@ -3,17 +3,21 @@
     Gauge          measured when it is read
     Totals         counts of this process by the labels of a `Counter`
     Distribution   durations in this process by the labels of a `Histogram`
+    RecentMetrics  text of gauges that is read from the database every 15 seconds at most
 
 `process_metrics` returns all totals and distributions of the process.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from time import monotonic
 from typing import ClassVar, Final, TypeVar
 
 NO_LABELS: Final[Mapping[str, str]] = {}
@@ -22,6 +26,8 @@ OTHER: Final = "other"
 MAX_VALUES: Final = 200
 """Maximum combinations of labels that a process counts apart."""
 BUCKETS: Final = (0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0)
+READ_AGE: Final = 15.0
+"""Seconds for which metrics of the database are kept, however often they are requested."""
 T = TypeVar("T")
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
@@ -176,6 +182,25 @@ class Distribution(Values):
                 yield "_bucket", {**named, "le": bound}, count
             yield "_sum", named, total
             yield "_count", named, sum(counts)
+
+
+class RecentMetrics:
+    """Metrics of the database, kept for `READ_AGE` seconds; requests that meet share a read."""
+
+    def __init__(self, read: Callable[[], Awaitable[str]]) -> None:
+        """`read` returns them in the text format of Prometheus."""
+        self._read = read
+        self._lock = asyncio.Lock()
+        self._text = ""
+        self._read_at = -math.inf
+
+    async def text(self) -> str:
+        """Return them, at most `READ_AGE` seconds old."""
+        async with self._lock:
+            if monotonic() >= self._read_at + READ_AGE:
+                self._text = await self._read()
+                self._read_at = monotonic()
+            return self._text
 
 
 _of_process: list[Values] = []

@@ -11,6 +11,11 @@ SET LOCAL check_function_bodies = off;
 CREATE OR REPLACE FUNCTION draftsman.event_block(job bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN job & -128;
 
+-- The id after which a row may have events after this id: the last event of a row of a block is 254
+-- ids after that of the row.
+CREATE OR REPLACE FUNCTION draftsman.event_row_before(id bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN id - 254;
+
 -- The events in a row of job_events that are of one job.
 CREATE OR REPLACE FUNCTION draftsman.events_of_row(
     job bigint, id bigint, run int, kind text, from_status draftsman.job_status,
@@ -76,7 +81,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
              UNION ALL
             SELECT * FROM draftsman.job_events r
              WHERE r.job = draftsman.event_block(events_of_job.job)
-               AND events_of_job.job = ANY (r.jobs) AND r.id > after - 254) r
+               AND events_of_job.job = ANY (r.jobs) AND r.id > draftsman.event_row_before(after)) r
      CROSS JOIN LATERAL draftsman.events_of_row(
            events_of_job.job, r.id, r.run, r.kind, r.from_status, r.to_status, r.jobs) e
      WHERE e.id > after
@@ -257,8 +262,9 @@ SELECT draftsman.make_event_partitions(3);
 
 CREATE OR REPLACE FUNCTION draftsman.grant_events() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
-        draftsman.event_block(bigint), draftsman.events_of_row(bigint, bigint, int, text,
-            draftsman.job_status, draftsman.job_status, bigint[]),
+        draftsman.event_block(bigint), draftsman.event_row_before(bigint),
+        draftsman.events_of_row(bigint, bigint, int, text, draftsman.job_status,
+            draftsman.job_status, bigint[]),
         draftsman.events_of_job(bigint, bigint, int, boolean),
         draftsman.current_epoch(), draftsman.may_insert_event(bigint, text, text, jsonb)');
     SELECT draftsman.grant_to('worker', 'EXECUTE ON FUNCTION

@@ -33,7 +33,7 @@ from draftsman_tui import common
 from tests.support.cases import cases
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
-ROW_TYPE: Final = re.compile(r"^([A-Z_]+): Final\[Entity\[(\w+)\]\] = Entity\(", re.MULTILINE)
+ROW_TYPE: Final = re.compile(r"^([A-Z_]+): Final\[(?:Listed)?Entity\[(\w+)\]\] = ", re.MULTILINE)
 """The name and the type of the rows of an entity, in its module."""
 EMPTY: Final[dict[str, Any]] = {
     "str": "", "int": 0, "float": 0.0, "bool": False, "bytes": b"", "UUID": UUID(int=0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from draftsman.errors import UsageError
@@ -24,6 +25,8 @@ VERBS: Final = {
 _REASONED: Final = re.compile(r"(deny|request[ -]changes)(?=[\s,:;-]|$)", re.IGNORECASE)
 _LEADING: Final = re.compile(rf"\s*(?:[,:;]|[{DASHES}]+(?=\s)|[{LONG_DASHES}]+)?")
 _WORDS: Final = frozenset({*VERBS, "yes", "no", "ok", "okay", "approved", "denied", "y", "lgtm"})
+_NEAR_VERB: Final = 0.75
+"""How alike a mistyped decision is to it, of 1: `aprove` and `dney`, not `improve` or `done`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,12 @@ def reason_of(text: str) -> str | None:
 
 
 def is_decision_word(text: str) -> bool:
-    """Return whether a line is a word for a decision, also one that does not decide: `LGTM`."""
-    return verb_of(bare(text)) in _WORDS
+    """Return whether a line is a word for a decision, also one that does not decide.
+
+    Such as `LGTM`, or `aprove`.
+    """
+    word = verb_of(bare(text))
+    return word in _WORDS or bool(get_close_matches(word, VERBS, 1, _NEAR_VERB))
 
 
 def verb_of(words: str) -> str:

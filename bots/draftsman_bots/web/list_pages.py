@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from draftsman.deliveries.documents.html import inert, time_html
-from draftsman.entities.entity import Column, Entity, Surface
-from draftsman.entities.registry import listings
+from draftsman.entities.entity import Column, Entity, ListedEntity, Surface
+from draftsman.entities.registry import listed_entities
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats.amounts import counted
 from draftsman_bots.web.pages import page
@@ -46,12 +46,12 @@ WIDE: Final = 110
 async def overview(context: WebContext, request: Request) -> Response:
     """Show which lists there are."""
     visit = await context.visit(request)
-    known = listings()
+    known = listed_entities()
     grouped = {name for names in GROUPS.values() for name in names}
     groups = {**GROUPS, "More": [name for name in known if name not in grouped]}
     shown = {
         title: [
-            (name, OWN_PAGES.get(name, f"/lists/{name}"), _sentence(known[name][0].help))
+            (name, OWN_PAGES.get(name, f"/lists/{name}"), _sentence(known[name].listing.help))
             for name in names
             if name in known
         ]
@@ -64,13 +64,12 @@ async def show(context: WebContext, request: Request) -> Response:
     """Show a list, by its name, sorted and filtered by its columns."""
     visit = await context.visit(request)
     name = request.path_params["name"]
-    if name not in listings():
+    if (entity := listed_entities().get(name)) is None:
         raise NotFound(f"there is no list {name[:40]}")
-    listing, entity = listings()[name]
     sort = request.query_params.get("sort", "")[:MAX_FILTER]
     where = request.query_params.get("where", "").strip()[:MAX_FILTER]
     rt = context.rt_of(visit)
-    rows = await listing.read(rt, MAX_ROWS)
+    rows = await entity.listing.read(rt, MAX_ROWS)
     now = await rt.checkpoints.now()
     problem = ""
     try:
@@ -86,7 +85,7 @@ async def show(context: WebContext, request: Request) -> Response:
         live=True,
         active="lists",
         list_name=name,
-        help=_sentence(listing.help),
+        help=_sentence(entity.listing.help),
         table=table(
             entity,
             shown[page_of.start : page_of.end],
@@ -213,7 +212,7 @@ def _head(column: Column[Any], sort: str | None, kept: dict[str, str]) -> str:
 
 
 def _row(entity: Entity[Any], columns: Sequence[Column[Any]], row: Any, now: datetime) -> str:
-    key = "" if entity.listing is None else entity.listing.key(row)
+    key = entity.listing.key(row) if isinstance(entity, ListedEntity) else ""
     id = f' id="row-{inert("-".join(key.split()))}"' if key else ""
     return f"<tr{id}>{''.join(_cells(entity, columns, row, now))}</tr>"
 
@@ -223,9 +222,9 @@ def _cells(
 ) -> Iterator[str]:
     """Yield the cells; one opens what the row is about, and each name in the others its own."""
     own = path = ""
-    if (listing := entity.listing) is not None:
-        jobs = urlencode(listing.jobs(row))
-        own = listing.key(row) if jobs else listing.opens(row)
+    if isinstance(entity, ListedEntity):
+        jobs = urlencode(entity.listing.jobs(row))
+        own = entity.listing.key(row) if jobs else entity.listing.opens(row)
         path = f"/jobs?{jobs}" if jobs else name_path(own)
     for column in columns:
         cell = column.cell(row, now)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 from collections.abc import Awaitable, Callable
-from time import monotonic
-from typing import Final
 
 from draftsman.database.database import Database
 from draftsman.database_metrics import store
@@ -14,9 +10,7 @@ from draftsman.database_metrics.gauges import DatabaseState, metrics_text
 from draftsman.deliveries.store import deliveries
 from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.jobs.details import store as details
-
-METRICS_AGE: Final = 15.0
-"""Seconds for which metrics are kept, however often they are requested."""
+from draftsman.metrics import RecentMetrics
 
 
 class DatabaseMetrics:
@@ -29,17 +23,11 @@ class DatabaseMetrics:
         self._db = db
         self._worker_lease = lease
         self._next_due = next_due
-        self._lock = asyncio.Lock()
-        self._metrics = ""
-        self._read_at = -math.inf
+        self._metrics = RecentMetrics(self._read_metrics)
 
     async def metrics(self) -> str:
         """Return the gauges for Prometheus, at most 15 seconds old."""
-        async with self._lock:
-            if monotonic() >= self._read_at + METRICS_AGE:
-                self._metrics = metrics_text(await self.read(COUNT_LIMIT))
-                self._read_at = monotonic()
-            return self._metrics
+        return await self._metrics.text()
 
     async def read(self, most: int) -> DatabaseState:
         """Return what the gauges show, counting at most `most` rows of each kind and status."""
@@ -57,3 +45,6 @@ class DatabaseMetrics:
                 due_in=due_in,
                 models=await store.model_use(conn, most),
             )
+
+    async def _read_metrics(self) -> str:
+        return metrics_text(await self.read(COUNT_LIMIT))

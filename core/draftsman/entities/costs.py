@@ -184,7 +184,7 @@ BUDGETS: Final[Entity[BudgetRow]] = Entity(
             ),
             right=True,
             most=20,
-            order=lambda row: row.remaining / row.use.budget if row.use.budget else 0,
+            order=lambda row: None if is_rule(row.use) else row.remaining,
             measure=Measure.NUMBER,
         ),
         Column(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.deliveries.delivery import MEANINGS, Delivery, DeliveryStatus
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.entity import Column, ListedEntity, Listing
 from draftsman.entities.terms import Measure
 from draftsman.jobs.details.sections.deliveries import error_line, subject_text, target_text
 from draftsman.jobs.details.sections.section import Reader, plain
@@ -21,7 +21,7 @@ def error_text(delivery: Delivery, now: datetime) -> str:
     return plain(error_line(delivery, Reader(now)))
 
 
-DELIVERIES: Final[Entity[Delivery]] = Entity(
+DELIVERIES: Final[ListedEntity[Delivery]] = ListedEntity(
     empty="no deliveries",
     hint="to add a target: draftsman submit --notify log …",
     json_class="draftsman.deliveries.delivery:Delivery",

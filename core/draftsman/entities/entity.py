@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from draftsman.entities.cells import Cell
 from draftsman.entities.terms import ColumnTerm, Measure, parse_search, parse_term
@@ -125,7 +125,6 @@ class Entity(Generic[T]):
     json_more: Mapping[str, Any] = field(default_factory=dict)
     """The schemas of its other fields, by name."""
 
-    listing: Listing[T] | None = None
     searched: Callable[[T], str] = lambda _: ""
     """Text of a row that a search finds besides that of its columns."""
 
@@ -180,7 +179,7 @@ class Entity(Generic[T]):
             term.matches(row, self.columns, texts, now) for term in terms
         )
 
-    def with_cell(self, head: str, cell: Callable[[T, datetime], Cell]) -> Entity[T]:
+    def with_cell(self, head: str, cell: Callable[[T, datetime], Cell]) -> Self:
         """Return the entity with other cells of a column."""
         columns = [
             replace(column, cell=cell) if column.head == head else column for column in self.columns
@@ -209,3 +208,10 @@ class Entity(Generic[T]):
     def help_lines(self) -> Iterator[tuple[str, str]]:
         """Yield each head of the command line with what it means."""
         yield from ((column.head, column.help) for column in self.columns_of(Surface.COMMANDS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedEntity(Entity[T]):
+    """An entity with a list of its own on each surface."""
+
+    listing: Listing[T]

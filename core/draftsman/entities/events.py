@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.entity import Column, ListedEntity, Listing
 from draftsman.entities.terms import Measure
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.event_sentences import event_sentence
@@ -35,7 +35,7 @@ async def _read(rt: Runtime, limit: int) -> Sequence[Event]:
     return [named(event, rt.policy) for event in await rt.read_model.latest_events(None, limit)]
 
 
-JOB_EVENTS: Final[Entity[Event]] = Entity(
+JOB_EVENTS: Final[ListedEntity[Event]] = ListedEntity(
     empty="no events yet",
     json_class="draftsman.events.event:Event",
     listing=Listing(

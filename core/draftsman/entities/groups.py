@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.entity import Column, ListedEntity, Listing
 from draftsman.entities.terms import Measure
 from draftsman.ids import account_name
 from draftsman.workflows.groups import MEANINGS
@@ -21,7 +21,7 @@ def group_data(group: JobGroup) -> dict[str, Any]:
     return asdict(group) | {"state": group.state, "progress": group.progress}
 
 
-GROUPS: Final[Entity[JobGroup]] = Entity(
+GROUPS: Final[ListedEntity[JobGroup]] = ListedEntity(
     empty="no groups yet",
     hint="to create a group: draftsman submit --batch FILE --group NAME --sequential",
     data=group_data,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells, shared_columns
-from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.entity import Column, ListedEntity, Listing
 from draftsman.text import first_line
 
 if TYPE_CHECKING:
     from draftsman.job_types.published.description import PublishedType
 
 
-JOB_TYPES: Final[Entity[PublishedType]] = Entity(
+JOB_TYPES: Final[ListedEntity[PublishedType]] = ListedEntity(
     empty="no job types yet: a worker publishes those of its code a moment after its start",
     hint="to start one with your code: draftsman up --app MODULE",
     json_class="draftsman.job_types.published.description:PublishedType",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.entity import Column, Entity, ListedEntity, Listing
 from draftsman.entities.queues import hold_text
 from draftsman.entities.terms import Measure
 from draftsman.formats import times
@@ -122,7 +122,7 @@ async def _read(rt: Runtime, limit: int) -> Sequence[JobSummary]:
     return await rt.read_model.with_figures(page.jobs)
 
 
-JOBS: Final[Entity[JobSummary]] = Entity(
+JOBS: Final[ListedEntity[JobSummary]] = ListedEntity(
     empty="no jobs yet",
     hint=(
         "to set draftsman up: draftsman init; to submit a job: draftsman submit --help;"
@@ -230,7 +230,14 @@ JOBS: Final[Entity[JobSummary]] = Entity(
         ),
     ),
 )
-DEAD_LETTERS: Final = replace(JOBS, empty="no dead letters", hint="", listing=None)
+DEAD_LETTERS: Final = Entity(
+    columns=JOBS.columns,
+    empty="no dead letters",
+    data=JOBS.data,
+    json_class=JOBS.json_class,
+    json_more=JOBS.json_more,
+    searched=JOBS.searched,
+)
 
 
 # Queued jobs in the order of the claim.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.entity import Column, Entity, ListedEntity, Listing
 from draftsman.ids import account_name
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def _starts(use: LimitUse) -> str:
     return count + use.rate_text
 
 
-LIMITS: Final[Entity[LimitUse]] = Entity(
+LIMITS: Final[ListedEntity[LimitUse]] = ListedEntity(
     empty="no limits",
     hint="they are configured in [limits]: draftsman config",
     json_class="draftsman.queues.usage_limits:LimitUse",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.durations import format_duration
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.entity import Column, ListedEntity, Listing
 from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
@@ -80,7 +80,7 @@ def rule_data(rule: PermissionRule) -> dict[str, Any]:
     return asdict(rule) | {"text": rule.text}
 
 
-RULES: Final[Entity[PermissionRule]] = Entity(
+RULES: Final[ListedEntity[PermissionRule]] = ListedEntity(
     empty="no rules",
     hint="draftsman proposes a rule after equal decisions on commands of agents",
     data=rule_data,

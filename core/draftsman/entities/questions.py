@@ -10,7 +10,7 @@ from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.question_text import holder_text
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.entity import Column, ListedEntity, Listing
 from draftsman.entities.terms import Measure
 from draftsman.jobs.details.sections import questions as sections
 from draftsman.jobs.details.sections.section import Reader, plain
@@ -62,7 +62,7 @@ def _data(question: Question) -> dict[str, Any]:
     return question_json(question)
 
 
-INBOX: Final[Entity[OpenQuestion]] = Entity(
+INBOX: Final[ListedEntity[OpenQuestion]] = ListedEntity(
     empty="no open questions",
     data=_data,
     json_class="draftsman.questions.question:OpenQuestion",

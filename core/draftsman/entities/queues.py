@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import START_WORKER, Column, Entity, Listing
+from draftsman.entities.entity import START_WORKER, Column, Entity, ListedEntity, Listing
 from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
@@ -104,7 +104,7 @@ def _oldest(queue: QueueSummary) -> Cell:
     return Cell("" if queue.oldest_wait is None else times.span(queue.oldest_wait), "dim")
 
 
-QUEUES: Final[Entity[QueueSummary]] = Entity(
+QUEUES: Final[ListedEntity[QueueSummary]] = ListedEntity(
     empty="no queue has jobs or a worker",
     hint=START_WORKER,
     json_class="draftsman.queues.queue_models:QueueSummary",

@@ -8,17 +8,17 @@ from importlib import import_module
 from typing import Any
 
 from draftsman import entities
-from draftsman.entities.entity import Entity, Listing
+from draftsman.entities.entity import ListedEntity
 
 
 @cache
-def listings() -> dict[str, tuple[Listing[Any], Entity[Any]]]:
-    """Return the listings by name, with their entities."""
+def listed_entities() -> dict[str, ListedEntity[Any]]:
+    """Return the entities that have a listing, by its name."""
     modules = pkgutil.iter_modules(entities.__path__, f"{entities.__name__}.")
     declared = {
-        value.listing.name: (value.listing, value)
+        value.listing.name: value
         for module in modules
         for value in vars(import_module(module.name)).values()
-        if isinstance(value, Entity) and value.listing is not None
+        if isinstance(value, ListedEntity)
     }
     return dict(sorted(declared.items()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.entity import Column, ListedEntity, Listing
 from draftsman.formats.json_data import as_data
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def _read(rt: Runtime, _: int) -> Sequence[RepoRow]:
     return [repo_row(repo, catalog) for repo in catalog.repos]
 
 
-REPOS: Final[Entity[RepoRow]] = Entity(
+REPOS: Final[ListedEntity[RepoRow]] = ListedEntity(
     empty="no repositories",
     hint="to add a repository: draftsman repos add PATH|URL",
     data=repo_data,

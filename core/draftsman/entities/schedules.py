@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.entities.entity import Column, Entity, ListedEntity, Listing
 from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
@@ -46,7 +46,7 @@ def _job(number: int | None) -> Cell:
     return Cell("" if number is None else job_name(number))
 
 
-SCHEDULES: Final[Entity[Schedule]] = Entity(
+SCHEDULES: Final[ListedEntity[Schedule]] = ListedEntity(
     empty="no schedules",
     hint="to add a schedule: draftsman schedules add --help",
     json_class="draftsman.schedules.schedule:Schedule",
@@ -153,7 +153,7 @@ def _parameters(template: Template) -> str:
     return ", ".join(template.definition.inputs.properties if template.definition else ())
 
 
-TEMPLATES: Final[Entity[Template]] = Entity(
+TEMPLATES: Final[ListedEntity[Template]] = ListedEntity(
     empty="no templates",
     hint="to add a template: draftsman templates add --help",
     data=template_data,

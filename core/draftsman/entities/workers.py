@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import START_WORKER, Column, Entity, Listing
+from draftsman.entities.entity import START_WORKER, Column, ListedEntity, Listing
 from draftsman.entities.terms import Measure
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
@@ -66,7 +66,7 @@ async def _read(rt: Runtime, _: int) -> Sequence[WorkerRow]:
     return [WorkerRow(worker, health_of(worker, rt.settings)) for worker in workers]
 
 
-WORKERS: Final[Entity[WorkerRow]] = Entity(
+WORKERS: Final[ListedEntity[WorkerRow]] = ListedEntity(
     empty="no worker is running",
     hint=START_WORKER,
     data=_data,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from draftsman.questions.question import Decision
-from draftsman_bots.conversation.answers import ApprovalDecision, parse_decision
+from draftsman_bots.conversation.answers import ApprovalDecision, is_decision_word, parse_decision
 from tests.support.cases import cases
 
 
@@ -20,3 +20,8 @@ from tests.support.cases import cases
 )
 def test_only_a_whole_text_is_a_decision(text: str, decision: ApprovalDecision | None) -> None:
     assert parse_decision(text) == decision
+
+
+@cases("text", ["improve", "done", "many", "ready", "prove it", "apple", "penny", "approach"])
+def test_other_words_are_no_mistyped_decision(text: str) -> None:
+    assert not is_decision_word(text)

@@ -93,6 +93,7 @@ DECISIONS: Final = {
         "approve\nbut only on Monday", "Approve\n\nBob", "approve\n---\nonly if it works",
         "Approved,\nBob", "/approve now", "/approve — if it works", "/approve D-7/1 if it works",
         "approve D-7/1 after lunch", "yes\n\nSent from my iPhone",
+        "aprove", "Aproove!", "aproved", "dney", "request chnages", "aprove\n\nBob",
     ],
 }  # fmt: skip
 """Spellings by what they mean where an approval and a question with choices are open."""

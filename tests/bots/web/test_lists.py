@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from draftsman.entities.registry import listings
+from draftsman.entities.registry import listed_entities
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.web import job_pages, list_pages
@@ -24,7 +24,7 @@ async def test_each_list_has_a_page(inbox: Inbox, make: Factory, people: People)
     await make.worker_row(host=HOSTILE)
     anna = await inbox.visit(people.anna)
     overview = (await anna.get("/lists")).text
-    for name, (_, entity) in listings().items():
+    for name, entity in listed_entities().items():
         assert re.search(f'href="(/lists/{name}|/|/jobs)"', overview), name
         page = await anna.get(f"/lists/{name}")
         assert page.status_code == 200, name
@@ -154,7 +154,7 @@ async def test_each_name_in_a_list_leads_to_its_page(
     assert f'class="open" href="{question}">{asked.name}/1</a>' in deliveries
     assert f'class="open" href="/jobs/D-{result}">D-{result}</a>' in deliveries
     assert re.search(r'data-head="Id"><span class="key">\d+</span></td>', deliveries)
-    for name in listings():
+    for name in listed_entities():
         page = (await anna.get(f"/lists/{name}")).text
         body = page[page.find("<tbody>") : page.rfind("</tbody>")]
         linked = re.sub(
@@ -180,7 +180,10 @@ async def test_a_group_a_queue_and_a_type_lead_to_their_jobs(
         assert f"<summary>More filters: {name[:-1]} " in jobs, "what the folded form filters by"
     typed = (await anna.get("/jobs?type=noop&status=active")).text
     assert 'name="type" type="text" maxlength="200" value="noop"' in typed
-    assert (await anna.get("/jobs?group=none")).status_code == 404
+    unknown = await anna.get("/jobs?group=night:dai&queue=slow")
+    assert unknown.status_code == 200
+    assert "There is no group &#39;night:dai&#39;; did you mean night:day? The list" in unknown.text
+    assert f'href="/jobs/D-{number}"' in unknown.text
 
 
 async def test_a_filter_says_what_its_column_needs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.entities.registry import listings
+from draftsman.entities.registry import listed_entities
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import People
 from tests.bots.web.web_side import Inbox
@@ -22,7 +22,7 @@ async def test_a_hidden_repository_is_on_no_page(
     dave = await inbox.visit(people.dave)
     question = f"/questions/{gate.name}/1"
     seen = set()
-    for path in ("/", "/jobs", *(f"/lists/{name}" for name in listings())):
+    for path in ("/", "/jobs", *(f"/lists/{name}" for name in listed_entities())):
         assert "Hidden" not in (text := (await carol.get(path)).text), path
         assert f"{gate.name}<" not in text, path
         if "Hidden" in (await dave.get(path)).text:

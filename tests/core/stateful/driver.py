@@ -16,7 +16,7 @@ from draftsman.questions.question import Question
 from draftsman.runtime import Runtime
 from tests.core.stateful.model.people import EVERYBODY, ModelActor
 from tests.core.stateful.model.state import Refusal, Worker, facts
-from tests.core.stateful.model.sweeps import LEASE, Model
+from tests.core.stateful.model.sweeps import UNLOCKED, Model
 from tests.core.stateful.world import BEGIN, QUEUES, World
 from tests.support.server import Server
 
@@ -117,7 +117,7 @@ class Driver(RuleBasedStateMachine):
         counts = {status: count for status, count in stats.jobs.items() if count}
         assert counts == self.model.counts()
         assert stats.open_questions == len(self.model.asked())
-        border = self.model.now - LEASE
+        border = self.model.now - UNLOCKED
         live = [
             worker for worker in self.model.workers if worker.registered and worker.beat > border
         ]

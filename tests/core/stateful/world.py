@@ -117,6 +117,9 @@ class FrozenDatabase(Database):
             yield conn
             if meanwhile is not None:
                 await meanwhile()
+            if cut in ("uncommitted", "committed") and not await _has_written(conn):
+                self.cut = cut  # a cache was read, and the writes follow
+                return
             if cut == "uncommitted":
                 self._kill(conn)
         if cut == "committed":
@@ -251,6 +254,12 @@ class World:
                 ahead=0,
             )
         return [work.number for work in claimed]
+
+
+async def _has_written(conn: Connection) -> bool:
+    cursor = await conn.execute("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
+    row = await cursor.fetchone()
+    return bool(row and row[0])
 
 
 def worker_id(worker: int) -> UUID:

@@ -42,6 +42,8 @@ async def test_budgets_are_listed_with_their_use(
         ["each", "repo", "open", "$50.00"],
         ["repo", "git.example.org/acme/shop", "open", "$46.25", "$50.00", "$3.50", day, "$0.25"],
     ]
+    large = (await cli("budgets", "--where", "left>100")).out.splitlines()
+    assert [line.split()[3] for line in large[1:]] == ["$196.25", "920"]
     uses = (await cli("budgets", "--json")).json
     assert {use["name"]: use["used"] for use in uses if use["measure"] == "cost_usd"} == {
         "all:*": 3.5,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from draftsman.entities.registry import listings
+from draftsman.entities.registry import listed_entities
 from draftsman_tui.cli.app import SECTIONS, command
 from draftsman_tui.cli.lists import list_rows
 
-for _listing, _entity in listings().values():
+for _entity in listed_entities().values():
+    _listing = _entity.listing
     if _listing.section:
         _section = next(section for section in SECTIONS if section == _listing.section)
         _example = f"draftsman {_listing.name}"

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from draftsman.entities.entity import Column, Entity, Surface
+from draftsman.entities.entity import Column, Entity, ListedEntity, Surface
 from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman_tui.terminal.colors import CELL_STYLES
 from draftsman_tui.terminal.output import GAP, styled
@@ -21,10 +21,9 @@ MAX_ROWS: Final = 1000
 """Maximum number of rows of a listing."""
 
 
-def list_rows(entity: Entity[Any]) -> Callable[[App], Awaitable[None]]:
+def list_rows(entity: ListedEntity[Any]) -> Callable[[App], Awaitable[None]]:
     """Return the function of the command that prints the listing of an entity."""
     listing = entity.listing
-    assert listing is not None, entity.empty  # noqa: S101 - only for entities with a listing
 
     async def print_rows(app: App) -> None:
         async with app.runtime(read_only=True) as rt:

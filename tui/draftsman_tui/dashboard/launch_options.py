@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from textual.binding import Binding
 
 from draftsman.errors import ConfigError, UsageError
+from draftsman.formats.near_names import near_or_all
 from draftsman.settings.dashboard import DashboardSettings
 from draftsman_tui.dashboard import key_map
 from draftsman_tui.dashboard.attention.alerts import KINDS
@@ -95,7 +95,6 @@ def _view(
     if name in views:
         return name, views[name]
     names = [*VIEWS, *views]
-    close = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {close[0]}?" if close else f"available: {', '.join(names)}"
-    text = f"unknown table or saved view {name!r}; {hint}"
+    hint = near_or_all(name, names, "available", 1)
+    text = f"unknown table or saved view {name!r}{hint}"
     raise UsageError(text) if option else ConfigError(f"[dashboard] view: {text}")

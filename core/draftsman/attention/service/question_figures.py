@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Sequence
-from time import monotonic
 from typing import Final
 
 from draftsman.attention import store
 from draftsman.attention.figures import AttentionFigures, metrics_text, with_quiet_pings
 from draftsman.database.database import Database
 from draftsman.errors import DraftsmanError, NotPermitted, UsageError
+from draftsman.metrics import RecentMetrics
 from draftsman.people.actor import Actor
 from draftsman.people.hours import QuietHours
 from draftsman.people.policy import Policy
@@ -22,8 +21,6 @@ MAX_QUESTIONS: Final = 20_000
 """Questions of which figures are computed, the newest."""
 DAY: Final = 86_400.0
 MAX_SECONDS: Final = 366 * DAY
-METRICS_AGE: Final = 15.0
-"""Seconds for which metrics are kept, however often they are requested."""
 
 
 class QuestionFigures:
@@ -34,9 +31,7 @@ class QuestionFigures:
         self._db = db
         self._policy = policy
         self._quiet = quiet
-        self._lock = asyncio.Lock()
-        self._metrics = ""
-        self._read_at = -math.inf
+        self._metrics = RecentMetrics(self._read_metrics)
 
     async def record_views(self, questions: Sequence[OpenQuestion], actor: Actor) -> int:
         """Record that the actor opened these questions; return the number of first views.
@@ -69,11 +64,10 @@ class QuestionFigures:
 
     async def metrics(self) -> str:
         """Return the figures of the last day for Prometheus, at most 15 seconds old."""
-        async with self._lock:
-            if monotonic() >= self._read_at + METRICS_AGE:
-                self._metrics = metrics_text(await self.read(DAY))
-                self._read_at = monotonic()
-            return self._metrics
+        return await self._metrics.text()
+
+    async def _read_metrics(self) -> str:
+        return metrics_text(await self.read(DAY))
 
     def refusal(self, question: OpenQuestion, actor: Actor) -> NotPermitted | None:
         """Return why a resolved actor may not answer or decide an open question, if so."""

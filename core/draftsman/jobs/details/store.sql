@@ -270,7 +270,7 @@ SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, c
 SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
        e.txid::text::bigint AS txid
   FROM draftsman.event_stream e
- WHERE (epoch, txid, row_id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint - 254)
+ WHERE (epoch, txid, row_id) > (%(epoch)s, %(txid)s::text::xid8, draftsman.event_row_before(%(id)s))
    AND (epoch, txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint)
    AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
 -- visible job: job
@@ -287,7 +287,7 @@ SELECT p.*
          FROM draftsman.event_stream e
         WHERE row_kind = w.kind
           AND row_kind NOT IN ('job_created', 'job_claimed', 'job_started', 'job_completed')
-          AND (epoch, e.txid, row_id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint - 254)
+          AND (epoch, e.txid, row_id) > (%(epoch)s, %(txid)s::text::xid8, draftsman.event_row_before(%(id)s))
           AND (epoch, e.txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint)
           AND (epoch, e.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())) AND
 -- visible job: job
@@ -354,7 +354,7 @@ WITH passed AS MATERIALIZED (
                      AND (e.payload ->> 'question') ~ '^[1-9][0-9]{0,8}$'
                 THEN (e.payload ->> 'question')::int END AS question
       FROM draftsman.event_stream e
-     WHERE (e.epoch, e.txid, e.row_id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint - 254)
+     WHERE (e.epoch, e.txid, e.row_id) > (%(epoch)s, %(txid)s::text::xid8, draftsman.event_row_before(%(id)s))
        AND (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint)
        AND (e.epoch, e.txid, e.row_id) <= (%(end_epoch)s, %(end_txid)s::text::xid8, %(end_id)s::bigint)
        AND (e.epoch, e.txid, e.id) < (%(end_epoch)s, %(end_txid)s::text::xid8, %(end_id)s::bigint) AND
@@ -393,7 +393,7 @@ SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers, r.epoch,
 WITH passed AS MATERIALIZED (
     SELECT e.job, e.to_status
       FROM draftsman.event_stream e
-     WHERE (e.epoch, e.txid, e.row_id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint - 254)
+     WHERE (e.epoch, e.txid, e.row_id) > (%(epoch)s, %(txid)s::text::xid8, draftsman.event_row_before(%(id)s))
        AND (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s::bigint)
      ORDER BY e.epoch DESC, e.txid DESC, e.row_id DESC, e.id DESC
      LIMIT %(limit)s

@@ -83,15 +83,15 @@ class QuestionModel(RunModel):
         is_repeated = decision is Decision.APPROVE and voter in votes
         if not self._keep(job, item, answer, is_repeated=is_repeated):
             return False, item.status != "open", False, job.status
+        decided = decision is not Decision.APPROVE or len(votes) + 1 >= item.quorum
+        if not decided:
+            job.job_events.append("vote_received")
         if minted is not None:
             minted.used = True
             job.job_events.append("token_redeemed")
-        if decision is not Decision.APPROVE:
-            self._resolve(job, item, answer, decision.outcome, (voter,))
-        elif len(votes) + 1 >= item.quorum:
-            self._resolve(job, item, answer, "approved", (*votes, voter))
-        else:
-            job.job_events.append("vote_received")
+        if decided:
+            voters = (*votes, voter) if decision is Decision.APPROVE else (voter,)
+            self._resolve(job, item, answer, decision.outcome, voters)
         return True, item.status != "open", False, job.status
 
     def extend(

@@ -8,10 +8,10 @@ from draftsman.ids import job_name
 from draftsman.jobs.details.sections.deliveries import target_text
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page
+from draftsman_tui.dashboard.tables.resource import ListedResource, Query, Rows, page
 
 
-class DeliveriesResource(Resource[Delivery]):
+class DeliveriesResource(ListedResource[Delivery]):
     """Messages to channels, with their delivery status."""
 
     number_key = "5"

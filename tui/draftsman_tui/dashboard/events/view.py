@@ -11,16 +11,10 @@ from draftsman.jobs.event_kinds import EVENTS
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import (
-    MAX_ROWS,
-    Query,
-    Resource,
-    Rows,
-    page,
-)
+from draftsman_tui.dashboard.tables.resource import MAX_ROWS, ListedResource, Query, Rows, page
 
 
-class EventsResource(Resource[Event]):
+class EventsResource(ListedResource[Event]):
     """Event history."""
 
     number_key = "7"

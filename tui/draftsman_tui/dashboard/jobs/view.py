@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from draftsman.entities import cells
 from draftsman.entities.cells import Cell
+from draftsman.entities.entity import Entity
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS, live_text, next_cell
 from draftsman.formats.amounts import COUNT_LIMIT
 from draftsman.ids import job_name
@@ -117,6 +118,7 @@ def _next(row: JobSummary, now: datetime) -> Cell:
 class JobsResource(Resource[JobSummary]):
     """All jobs."""
 
+    name = "jobs"
     number_key = "1"
     help = "All jobs: those that need a person first, then running, waits, failures, closed."
     statuses = (*map(str, Status), PAUSED)
@@ -132,7 +134,7 @@ class JobsResource(Resource[JobSummary]):
         "status": lambda row: cells.job_status(row.status).text,
     }
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {"attention": LABELS}
-    entity = JOBS.with_cell("NEXT", _next)
+    entity: ClassVar[Entity[Any]] = JOBS.with_cell("NEXT", _next)
     hint = "press n to submit a job, or in a shell: draftsman init, draftsman submit"
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:

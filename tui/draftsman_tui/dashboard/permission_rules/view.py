@@ -8,10 +8,10 @@ from draftsman.questions.permission_rules.permission_rule import (
     RuleStatus,
 )
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource
+from draftsman_tui.dashboard.tables.resource import ListedResource
 
 
-class RulesResource(Resource[PermissionRule]):
+class RulesResource(ListedResource[PermissionRule]):
     """The newest rules."""
 
     help = "Rules that allow commands of agents. A person ratifies or revokes them."

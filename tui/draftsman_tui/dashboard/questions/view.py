@@ -13,12 +13,12 @@ from draftsman.runtime import Runtime
 from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.attention import responders_of
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page
+from draftsman_tui.dashboard.tables.resource import ListedResource, Query, Rows, page
 
 FOR_ME: Final = Filter(responders=(ME,))
 
 
-class InboxResource(Resource[OpenQuestion]):
+class InboxResource(ListedResource[OpenQuestion]):
     """Open questions and approvals."""
 
     number_key = "2"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from draftsman.entities.queues import QUEUES, status_of
 from draftsman.queues.queue_models import QueueSummary
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource
+from draftsman_tui.dashboard.tables.resource import ListedResource
 
 
-class QueuesResource(Resource[QueueSummary]):
+class QueuesResource(ListedResource[QueueSummary]):
     """Queues in use."""
 
     number_key = "0"

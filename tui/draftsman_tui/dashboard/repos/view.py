@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from draftsman.entities.repos import REPOS, RepoRow
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource
+from draftsman_tui.dashboard.tables.resource import ListedResource
 
 
-class ReposResource(Resource[RepoRow]):
+class ReposResource(ListedResource[RepoRow]):
     """Repository catalog."""
 
     number_key = "8"

@@ -6,10 +6,10 @@ from draftsman.entities.schedules import SCHEDULES, TEMPLATES, description
 from draftsman.schedules.schedule import Schedule
 from draftsman.schedules.template import Template
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource
+from draftsman_tui.dashboard.tables.resource import ListedResource
 
 
-class SchedulesResource(Resource[Schedule]):
+class SchedulesResource(ListedResource[Schedule]):
     """Schedules by name."""
 
     help = "Schedules, which submit jobs at their times."
@@ -21,7 +21,7 @@ class SchedulesResource(Resource[Schedule]):
         return FilterFields(text, by=row.created_by, at=row.created_at)
 
 
-class TemplatesResource(Resource[Template]):
+class TemplatesResource(ListedResource[Template]):
     """Newest versions of the templates."""
 
     fields = ("agent", "by", "age")

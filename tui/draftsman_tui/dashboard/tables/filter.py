@@ -14,7 +14,6 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from draftsman.durations import format_duration, parse_age
 from draftsman.entities.filter_values import ME
 from draftsman.entities.terms import COMPARISON, ColumnTerm, FilteredColumn, Measure, needed_value
 from draftsman.errors import UsageError, with_hint
+from draftsman.formats.near_names import did_you_mean
 
 FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for", "job")
 """`channel:` is an alias of `source:`; `me` in `by:me` and `for:me` is the current user."""
@@ -336,9 +336,7 @@ def _with(result: Filter, fields: Mapping[str, Any]) -> Filter:
 def _add_column(result: Filter, term: ColumnTerm) -> Filter:
     """Add a condition on a column; raises UsageError if no table has the column."""
     if term.head not in HEADS:
-        hint = "".join(
-            f"; did you mean {match}?" for match in get_close_matches(term.head, HEADS, 1)
-        )
+        hint = did_you_mean(term.head, HEADS, 1)
         example = "; compare a column of the table, as in cost>1 or age<2h"
         quote = f"to search for this text, quote it: '{term.head}{term.sign}{term.value}'"
         raise UsageError(with_hint(f"unknown column {term.head!r}{hint or example}", quote))
@@ -363,9 +361,9 @@ def _unknown(typed: str, name: str, token: str) -> str:
         return f"{token!r}: - excludes words only, as in -attic; use {typed}: without it"
     if name == "age":
         return "age needs < or >, as in age<2h or age>1d"
-    hint = "".join(f"; did you mean {match}:?" for match in get_close_matches(name, names, 1))
     fields = " ".join(f"{field}:" for field in FIELDS)
-    known = hint or f"; fields: {fields} age< age>"
+    near = did_you_mean(f"{name}:", [f"{field}:" for field in names], 1)
+    known = near or f"; fields: {fields} age< age>"
     quote = f"to search for this text, quote it: {_quoted(token)}"
     return with_hint(f"unknown field {typed!r}{known}", quote)
 

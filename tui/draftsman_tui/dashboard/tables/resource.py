@@ -6,13 +6,14 @@ tested without a screen.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity, Listing, Surface
+from draftsman.entities.entity import Column, Entity, ListedEntity, Surface
 from draftsman.entities.filter_values import unknown_value
 from draftsman.errors import UsageError
 from draftsman.formats.near_names import did_you_mean
@@ -97,11 +98,8 @@ DECLARED: Final[list[type[Resource[Any]]]] = []
 """Tables of the modules that are imported."""
 
 
-class Resource(Generic[T]):
-    """A kind of table row, by default as the listing of its entity says.
-
-    Each subclass is a table of the dashboard.
-    """
+class Resource(ABC, Generic[T]):
+    """A kind of table row. Each subclass is a table of the dashboard, unless it says otherwise."""
 
     name: ClassVar[str]
     """Name in commands and in the title."""
@@ -149,15 +147,11 @@ class Resource(Generic[T]):
     mine_first: ClassVar[bool] = False
     """Whether rows that wait for the user come first in the default order."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, is_table: bool = True) -> None:
         super().__init_subclass__()
-        DECLARED.append(cls)
-        cls.columns = cls.entity.columns_of(Surface.DASHBOARD)
-        listing = cls.entity.listing
-        if listing is not None and not hasattr(cls, "name"):
-            cls.name = listing.name
-        if listing is not None and not hasattr(cls, "help"):
-            cls.help = listing.help.partition("\n")[0]
+        if is_table:
+            DECLARED.append(cls)
+            cls.columns = cls.entity.columns_of(Surface.DASHBOARD)
 
     def empty_text(self, *, supervised: bool) -> str:
         """Return the message for an empty table; `supervised`: `draftsman up` starts a worker."""
@@ -167,19 +161,13 @@ class Resource(Generic[T]):
         empty = f"{_capitalized(self.entity.empty)}."
         return f"{empty} {_capitalized(hint)}" if hint else empty
 
-    @property
-    def _listing(self) -> Listing[T]:
-        if (listing := self.entity.listing) is None:
-            raise NotImplementedError(f"the table {self.name} has no listing")
-        return listing
-
+    @abstractmethod
     async def read(self, rt: Runtime, query: Query) -> Rows[T]:
         """Read a page, filtered as far as the services support."""
-        return Rows(await self._listing.read(rt, query.limit))
 
+    @abstractmethod
     def key(self, row: T) -> str:
         """Return the stable id of a row, which is also copied."""
-        return self._listing.key(row)
 
     def cells(self, row: T, now: datetime) -> Sequence[Cell]:
         """Return a cell for each column."""
@@ -195,9 +183,7 @@ class Resource(Generic[T]):
 
     def job(self, row: T) -> int | None:
         """Return the row's job number."""
-        if self.entity.listing is None:
-            return None
-        return job_number(self.entity.listing.opens(row).partition("/")[0])
+        return None
 
     def jobs(self, row: T) -> Sequence[int]:
         """Return the jobs that a command on the row is about."""
@@ -324,6 +310,30 @@ class Resource(Generic[T]):
         """Return the text of all columns, visible or not, and the aliases of the status."""
         texts = (cell.text for cell in self.cells(row, now))
         return " ".join(filter(None, (*texts, words(status))))
+
+
+class ListedResource(Resource[T], is_table=False):
+    """A table that is the listing of its entity, unless its subclass says otherwise."""
+
+    entity: ClassVar[ListedEntity[Any]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        listing = cls.entity.listing
+        cls.name = getattr(cls, "name", listing.name)
+        cls.help = getattr(cls, "help", listing.help.partition("\n")[0])
+
+    async def read(self, rt: Runtime, query: Query) -> Rows[T]:
+        """Read the listing."""
+        return Rows(await self.entity.listing.read(rt, query.limit))
+
+    def key(self, row: T) -> str:
+        """Return the key of the listing."""
+        return self.entity.listing.key(row)
+
+    def job(self, row: T) -> int | None:
+        """Return the number of the job that the row opens in the listing."""
+        return job_number(self.entity.listing.opens(row).partition("/")[0])
 
 
 def _capitalized(text: str) -> str:

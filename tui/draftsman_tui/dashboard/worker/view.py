@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from draftsman.entities.workers import WORKERS, Health, WorkerRow
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource
+from draftsman_tui.dashboard.tables.resource import ListedResource
 
 
-class WorkersResource(Resource[WorkerRow]):
+class WorkersResource(ListedResource[WorkerRow]):
     """Worker processes."""
 
     number_key = "6"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from draftsman.entities.groups import GROUPS
 from draftsman.workflows.groups import GroupState, JobGroup
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Resource
+from draftsman_tui.dashboard.tables.resource import ListedResource
 
 
-class GroupsResource(Resource[JobGroup]):
+class GroupsResource(ListedResource[JobGroup]):
     """The newest groups."""
 
     help = "Groups of jobs, newest first. Enter lists the jobs of a group."
