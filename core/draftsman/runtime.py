@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from draftsman.attention.service.reminders import Reminders
     from draftsman.costs.service import Budgets, BudgetSweep, ModelCalls
     from draftsman.database.notification_listener import NotificationListener
+    from draftsman.database.readiness import Readiness
     from draftsman.database_metrics.service import DatabaseMetrics
     from draftsman.deliveries.channel import Channel
     from draftsman.deliveries.dispatcher import DeliveryDispatcher
@@ -479,6 +480,14 @@ class Runtime:
         from draftsman.database_metrics.service import DatabaseMetrics
 
         return DatabaseMetrics(self.db, self.settings.worker.lease, self.sweeps.next_due)
+
+    @cached_property
+    def readiness(self) -> Readiness:
+        """Problems of the database and of the folders of this process."""
+        from draftsman.database.readiness import Readiness
+
+        data_dir = self.settings.data_dir
+        return Readiness(self.db, [data_dir, data_dir / "runs"])
 
     async def metrics(self) -> str:
         """Return all metrics that are read from the database, for Prometheus."""

@@ -79,6 +79,7 @@ async def run_worker(
             )
             health.process = process
             health.read_metrics = runtime.metrics
+            health.read_problems = runtime.readiness.problems
             watchdog = Watchdog(
                 settings.worker.lease,
                 process.worker.names,

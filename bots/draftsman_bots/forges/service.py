@@ -106,6 +106,7 @@ class ForgeService(ComponentGroup):
     def __init__(self, rt: Runtime) -> None:
         """Create the components; raises ConfigError if an address cannot be used."""
         self.receiver = ForgeReceiver(rt)
+        self.receiver.health.read_problems = rt.readiness.problems
         self._people = PeopleEventProcessor(rt, self.receiver.health, self.receiver.own_login)
         self._deliveries = rt.delivery_process([ForgeChannel(rt.settings)])
         self.ports: dict[str, int] = {}

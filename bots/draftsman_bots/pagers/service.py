@@ -120,6 +120,7 @@ class PagerService(ComponentGroup):
     def __init__(self, rt: Runtime) -> None:
         """Create the components; raises ConfigError if an address cannot be used."""
         self.health = PagerHealth()
+        self.health.read_problems = rt.readiness.problems
         self.ports: dict[str, int] = {}
         """Port of the webhook server of each pager."""
         self.health_port: int | None = None

@@ -9,9 +9,12 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
+
+from draftsman.database.readiness import Readiness
 
 WARNING_INTERVAL: Final = 60.0
 """Seconds between two warnings for a reason that any client can trigger."""
@@ -28,6 +31,16 @@ class HealthState:
         """Expiry of each note, by the monotonic clock."""
         self._unlogged: set[str] = set()
         self._last_warnings: dict[str, float] = {}
+        self.read_problems: Callable[[], Awaitable[Mapping[str, str]]] | None = None
+        """Reads the problems of the database and the disk of this process."""
+
+    async def look(self) -> None:
+        """Look at the database and the disk, for who asks now."""
+        if self.read_problems is not None:
+            found = await self.read_problems()
+            for key, text in found.items():
+                self.problem(key, text)
+            self.clear(*(key for key in Readiness.KEYS if key not in found))
 
     def pending(self, key: str, text: str) -> None:
         """Report not ready until `clear`, without a log line."""

@@ -36,6 +36,9 @@ class HealthSource(Protocol):
     def ready(self) -> bool:
         """Whether there is no problem."""
 
+    async def look(self) -> None:
+        """Find the problems of this moment."""
+
     def as_json(self) -> dict[str, Any]:
         """Return the body of `/readyz`."""
 
@@ -55,9 +58,11 @@ def health_routes(health: HealthSource, *, alone: bool = True) -> list[Route]:
         return PlainTextResponse("alive\n")
 
     async def ready(_: Request) -> Response:
+        await health.look()
         return JSONResponse(health.as_json(), status_code=200 if health.ready else 503)
 
     async def metrics(_: Request) -> Response:
+        await health.look()
         body = health.metrics() + process_metrics().encode()
         return Response(body, media_type=METRICS_CONTENT_TYPE)
 

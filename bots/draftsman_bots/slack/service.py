@@ -38,6 +38,7 @@ class Service(ComponentGroup):
     def __init__(self, rt: Runtime, slack: SlackSettings, tokens: Credentials) -> None:
         """Create the components; raises ConfigError if an address is in use."""
         self.health = BotHealth()
+        self.health.read_problems = rt.readiness.problems
         self.port: int | None = None
         """The HTTP port, if it is served."""
         self.health_port: int | None = None

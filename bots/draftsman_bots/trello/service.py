@@ -37,6 +37,7 @@ class Service(ComponentGroup):
         self._client = connect(trello, tokens, timeout=rt.settings.notifications.timeout)
         self.context = BotContext(rt, trello, self._client)
         self.health = self.context.health
+        self.health.read_problems = rt.readiness.problems
         if trello.callback_url is None:
             self.health.info("comments", READ_ONCE)
         deliveries = rt.delivery_process(

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Message, Receive, Scope, Send
@@ -92,6 +92,11 @@ def application(context: WebContext) -> Starlette:
     async def alive(_: Request) -> Response:
         return PlainTextResponse("alive\n")
 
+    async def ready(_: Request) -> Response:
+        problems = await context.rt.readiness.problems()
+        body = {"ready": not problems, "problems": problems}
+        return JSONResponse(body, status_code=503 if problems else 200)
+
     async def failed(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         if status == 500:
@@ -128,6 +133,7 @@ def application(context: WebContext) -> Starlette:
             route("/sign-in/{link}", sign_in.use_link, "POST"),
             route("/sign-out", sign_in.sign_out, "POST"),
             Route("/healthz", alive),
+            Route("/readyz", ready),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         exception_handlers={HTTPException: failed, Exception: failed},

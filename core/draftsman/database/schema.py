@@ -41,6 +41,11 @@ async def applied_functions(conn: Connection) -> dict[str, tuple[str | None, dat
     return {name: (checksum, at) for name, checksum, at in records}
 
 
+async def is_writable(conn: Connection) -> bool:
+    """Return whether the session takes writes."""
+    return bool(await scalar(conn, _Q["is_writable"]))
+
+
 async def limit_lock_waits(conn: Connection, seconds: float) -> None:
     """Let the statements of this transaction wait at most so long for each lock."""
     await execute(conn, _Q["lock_timeout"], {"timeout": f"{round(seconds * 1000)}ms"})

@@ -106,6 +106,10 @@ UPDATE draftsman.channels c SET version = v.version
        AS v (name, package, version)
  WHERE c.name = v.name AND c.package = v.package AND c.version IS DISTINCT FROM v.version
 
+-- Whether the session takes writes: it is on no standby, and not read-only by default.
+-- name: is_writable
+SELECT NOT current_setting('transaction_read_only')::boolean
+
 -- name: lock_timeout
 SELECT set_config('lock_timeout', %(timeout)s, true)
 

@@ -10,9 +10,10 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from draftsman.errors import ConfigError, DraftsmanError
@@ -81,6 +82,8 @@ class WorkerHealth:
         """The worker, once it exists."""
         self.read_metrics: Callable[[], Awaitable[str]] | None = None
         """Reads the metrics of the database, once it is connected."""
+        self.read_problems: Callable[[], Awaitable[dict[str, str]]] | None = None
+        """Reads the problems of the database and the disk, once the former is connected."""
 
     def problems(self) -> dict[str, str]:
         """Return the reasons why the worker is not ready, by key."""
@@ -97,11 +100,12 @@ class WorkerHealth:
 
     async def readiness(self) -> dict[str, Any]:
         """Return the body of `/readyz`."""
-        return self.as_json()
+        found = {} if self.read_problems is None else await self.read_problems()
+        return self.as_json(found)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the body of `/readyz`."""
-        problems = self.problems()
+    def as_json(self, found: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+        """Return the body of `/readyz`, with problems that were found outside the worker."""
+        problems = {**found, **self.problems()}
         body: dict[str, Any] = {"ready": not problems, "problems": problems}
         if self.process is not None:
             worker = self.process.worker

@@ -134,6 +134,7 @@ CALLS: Final[dict[str, Call]] = {
     "worker.suspects": Call(
         lambda conn: worker.suspects(conn, LEADER), 9000, SUSPECTS, whole=("suspects",)
     ),
+    "schema.is_writable": Call(schema.is_writable),
     "worker.not_followed": Call(lambda conn: worker.not_followed(conn, MIDDLE, "reason")),
     "worker.watch_locks": Call(worker.watch_locks, 5 * WORKERS, "the workers"),
     "worker.unlocked": Call(lambda conn: worker.unlocked(conn, 15), WORKERS),
