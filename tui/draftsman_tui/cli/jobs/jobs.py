@@ -14,7 +14,7 @@ from draftsman.durations import format_duration
 from draftsman.entities import cells
 from draftsman.entities.cells import Cell
 from draftsman.entities.filter_values import unknown_value
-from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
+from draftsman.entities.jobs import DEAD_LETTERS, JOBS, decision_text, status_of
 from draftsman.entities.queues import hold_text
 from draftsman.errors import Refused, UsageError
 from draftsman.formats import times
@@ -211,8 +211,8 @@ async def _show(app: App, rt: Runtime, jobs: Sequence[JobSummary]) -> None:
     for question in open_questions:
         questions_by_job[question.job].append(question)
 
-    def next_cell(job: JobSummary, _: datetime) -> Cell:
-        return cells.text(_next(job, questions_by_job[job.number]))
+    def next_cell(job: JobSummary, now: datetime) -> Cell:
+        return cells.text(decision_text(job, now) or _next(job, questions_by_job[job.number]))
 
     # there is room for a whole status; next are the commands to use, instead of live progress
     entity = JOBS.with_cell("STATUS", lambda job, _: status_of(job, full=True))
