@@ -66,12 +66,12 @@ EVENTS: Final[dict[str, EventDescription]] = {
     ),
     "needs_input": EventDescription(
         "the run asked questions and ended",
-        "The job waits for an answer to {question}[: {text}][ · {others}]",
+        "The job waits for {asked}[: {texts}]",
         _QUESTION,
     ),
     "needs_approval": EventDescription(
         "the run requested an approval and ended",
-        "The job waits for an approval, {question}[: {text}][ · {others}]",
+        "The job waits for {asked}[: {texts}]",
         _QUESTION,
     ),
     "job_snoozed": EventDescription("its handler sleeps", "The job sleeps[ until {run_at}]"),

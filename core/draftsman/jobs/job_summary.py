@@ -10,7 +10,7 @@ from typing import TypedDict
 from uuid import UUID
 
 from draftsman.formats.amounts import counted
-from draftsman.formats.json_data import OPTIONAL
+from draftsman.formats.json_data import HIDDEN, OPTIONAL
 from draftsman.ids import account_name, job_name
 from draftsman.jobs.job import FAILURES, LEASED, RequestSummary, Status
 from draftsman.jobs.retries import ErrorClass
@@ -96,6 +96,10 @@ class JobSummary:
     figures also `no_worker` or `unknown_type`: no running worker has its queue, or its type."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
+    parents: Sequence[tuple[int, str]] | None = field(default=None, metadata=HIDDEN)
+    """The first parents that have not ended, and their statuses, if it waits for them."""
+    parent_count: int | None = field(default=None, metadata=HIDDEN)
+    """Number of the parents that have not ended."""
     job_paused: bool = False
     """Whether the job itself is paused, in any state but a final one; else only its queue."""
     pause_reason: str | None = None

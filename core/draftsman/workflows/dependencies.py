@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from draftsman.ids import job_name
 from draftsman.jobs.job import Condition, Status
-from draftsman.text import STORED_SENTENCE
+from draftsman.text import STORED_SENTENCE, humanize
 
 
 class SpawnChange(NamedTuple):
@@ -100,3 +100,11 @@ def cycle_text(cycle: Sequence[Wait]) -> str:
         else f"the concurrency key {wait.key!r} of {job_name(wait.waits_for)}"
         for wait in cycle
     )
+
+
+def parents_text(parents: Iterable[tuple[int, str]], count: int) -> str:
+    """List the parents that a job waits for: `D-6 (running), 2 more`; there are `count`."""
+    names = [f"{job_name(number)} ({humanize(status)})" for number, status in parents]
+    if (omitted := count - len(names)) > 0:
+        names.append(f"{omitted:,} more")
+    return ", ".join(names)

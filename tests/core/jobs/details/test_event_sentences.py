@@ -486,3 +486,11 @@ def test_any_value_in_any_field_is_words(kind: str, data: st.DataObject) -> None
     line = sentence(kind, actor, changed)
     assert plain(line)
     assert not any("\n" in str(span) for span in line)
+
+
+def test_a_job_that_asks_several_things_counts_them() -> None:
+    others = [{"text": "Which size?", "kind": "input"}, {"text": "Print it?", "kind": "approval"}]
+    payload = {"text": "Which wrap?", "kind": "input", "question": 1, "others": others}
+    assert plain(sentence("needs_approval", WORKER, payload)) == (
+        "The job waits for 2 answers and 1 approval: Which wrap? · Which size? · Print it?"
+    )

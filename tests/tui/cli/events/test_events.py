@@ -53,7 +53,7 @@ async def test_questions_that_are_asked_at_once_are_shown_as_text(cli: Cli, make
         *(QuestionSpec(key=key, text=f"Which {key}?", freeform=True) for key in keys)
     )
     output = (await cli("events", work.name)).out
-    assert f"{work.name}/1: Which color? · Which size?, Which shape?" in output
+    assert "waits for 3 answers: Which color? · Which size? · Which shape?" in output
 
 
 async def test_a_cursor_reads_all_events_without_a_gap(

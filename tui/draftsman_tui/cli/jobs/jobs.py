@@ -185,9 +185,12 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
         data = {"attention": first, "questions": attention}
         app.out.document({"number": number} | reason_data(reason) | data)
         return
-    status = status_text(reason.status, paused=reason.shown_as_paused)
-    app.out.print(line(f"{job_name(number)} ", status, f": {reason.text}"))
-    app.out.print(styled(f"  {reason.next_step}", "dim"))
+    if reason.shown_as_paused:
+        app.out.print(line(f"{job_name(number)} ", reason.text))
+    else:
+        app.out.print(line(f"{job_name(number)} ", status_text(reason.status), f": {reason.text}"))
+    style = "" if reason.needs else "dim"
+    app.out.print(*(styled(f"  {text}", style) for text in reason.next_lines()))
     if not attention:
         return
     from draftsman.jobs.details.sections.questions import attention_lines, note_lines
@@ -203,16 +206,31 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
         app.out.print(*lines)
 
 
-async def _show(app: App, rt: Runtime, jobs: Sequence[JobSummary]) -> None:
-    """Print a table that names the commands to go on, for which it reads questions."""
+async def next_steps_of(rt: Runtime, numbers: Sequence[int]) -> dict[int, str]:
+    """Return what is next for jobs, by their numbers; of at most `MAX_JOBS`."""
+    first = list(numbers[:MAX_JOBS])
+    page = await rt.read_model.page(numbers=first, limit=MAX_JOBS) if first else None
+    return (
+        {} if page is None else await _next_steps(rt, await rt.read_model.with_figures(page.jobs))
+    )
+
+
+async def _next_steps(rt: Runtime, jobs: Sequence[JobSummary]) -> dict[int, str]:
+    """Return what is next for jobs: of those that wait for people, the answers."""
     waiting = [job.number for job in jobs if job.status in WAITING]
     open_questions = await rt.questions.open_of(waiting) if waiting else []
     questions_by_job: defaultdict[int, list[Question]] = defaultdict(list)
     for question in open_questions:
         questions_by_job[question.job].append(question)
+    return {job.number: _next(job, questions_by_job[job.number]) for job in jobs}
+
+
+async def _show(app: App, rt: Runtime, jobs: Sequence[JobSummary]) -> None:
+    """Print a table that names the commands to go on, for which it reads questions."""
+    next_steps = await _next_steps(rt, jobs)
 
     def next_cell(job: JobSummary, _: datetime) -> Cell:
-        return cells.text(_next(job, questions_by_job[job.number]))
+        return cells.text(next_steps[job.number])
 
     # there is room for a whole status; next are the commands to use, instead of live progress
     entity = JOBS.with_cell("STATUS", lambda job, _: status_of(job, full=True))

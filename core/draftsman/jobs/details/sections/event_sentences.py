@@ -19,7 +19,7 @@ from draftsman.jobs.event_kinds import AGENT_KIND, EVENTS
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning, display_of
-from draftsman.questions.question import CHANGES_REQUESTED
+from draftsman.questions.question import CHANGES_REQUESTED, needed_answers
 from draftsman.questions.review_comment import comments_of, request_text
 from draftsman.text import humanize, is_link
 from draftsman.value_format import network_text, usage_lines
@@ -152,6 +152,28 @@ def _capital(text: str) -> str:
 
 
 # Values of sentences.
+
+
+def _asked(told: _Told) -> Line:
+    """Return `an answer to D-142/1`, `an approval, D-142/1` or `2 answers and 1 approval`."""
+    asked = _questions(told)
+    if len(asked) > 1:
+        return (needed_answers([item.get("kind") for item in asked]),)
+    question = _question(told) or UNKNOWN
+    return "an approval, " if told.event.kind == "needs_approval" else "an answer to ", question
+
+
+def _texts(told: _Told) -> str:
+    """Return the texts of all questions of a run."""
+    texts = [text for item in _questions(told) if (text := _words(item.get("text")))]
+    return truncate(" · ".join(texts), MAX_VALUE_LENGTH)
+
+
+def _questions(told: _Told) -> list[dict[str, Any]]:
+    """Return the questions of a run, without their numbers except that of the first."""
+    others = told.payload.get("others")
+    rest = others if isinstance(others, list) else []
+    return [told.payload, *(item for item in rest if isinstance(item, dict))]
 
 
 def _by(key: str) -> Callable[[_Told], Line]:
@@ -329,6 +351,7 @@ VALUES: Final[Mapping[str, Callable[[_Told], Line | LineSpan | str]]] = {
     "actor": _actor,
     "added": lambda told: told.words("added"),
     "answer": _answer,
+    "asked": _asked,
     "approver": _people("approver"),
     "base_sha": _commit("base_sha"),
     "by": _by("by"),
@@ -365,6 +388,7 @@ VALUES: Final[Mapping[str, Callable[[_Told], Line | LineSpan | str]]] = {
     "run_at": _moment("run_at"),
     "seconds": lambda told: told.span("seconds"),
     "target": _target,
+    "texts": _texts,
     "to": _people("to"),
     "to_commit": _commit("to"),
     "until": _moment("until"),

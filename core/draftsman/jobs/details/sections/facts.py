@@ -44,10 +44,8 @@ def facts(details: JobDetails, reader: Reader) -> Iterator[Fact]:
 def status(details: JobDetails) -> LineSpan:
     """Return the status of the job, also if it is paused, for its heading."""
     job = details.job
-    span = status_span(job.status, denied=job.error_class == ErrorClass.DENIED)
-    if details.wait_reason.shown_as_paused:
-        return LineSpan(f"paused ({span.text})", Meaning.WARNING)
-    return span
+    denied = job.error_class == ErrorClass.DENIED
+    return status_span(job.status, denied=denied, paused=details.wait_reason.shown_as_paused)
 
 
 def type_text(job: Job) -> str:
@@ -109,7 +107,7 @@ def _explained(why: WaitReason, reader: Reader) -> str:
     is_command = any(isinstance(span, CommandHint) for span in why.next_spans)
     if why.reason == "backoff" and (reader.types_commands or not is_command):
         return why.next_step_in(reader.hint)
-    if is_command and not reader.types_commands:
+    if not why.next_spans or (is_command and not reader.types_commands):
         return why.text
     return f"{why.text}; {why.next_step_in(reader.hint)}"
 

@@ -144,9 +144,9 @@ def faint(text: str) -> LineSpan:
     return LineSpan(text, Meaning.NEUTRAL)
 
 
-def status_span(status: Status, *, denied: bool = False) -> LineSpan:
-    """Return the status of a job."""
-    display = display_of(status, denied=denied)
+def status_span(status: Status, *, denied: bool = False, paused: bool = False) -> LineSpan:
+    """Return the status of a job, as `display_of` describes it."""
+    display = display_of(status, denied=denied, paused=paused)
     return LineSpan(display.word, display.meaning)
 
 
