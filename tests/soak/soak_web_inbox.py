@@ -175,6 +175,19 @@ class Tab:
 
         await until(look, text)
 
+    async def is_empty(self, of: str) -> None:
+        """Wait until the result of a script is empty."""
+
+        async def look() -> bool:
+            return not await self.page.evaluate(of)
+
+        await until(look, of)
+
+    async def online(self, *, is_online: bool) -> None:
+        """Connect the browser with the network, or disconnect it."""
+        limits = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        await self.page.tell("Network.emulateNetworkConditions", offline=not is_online, **limits)
+
     async def resize(self, width: int, *, dark: bool = False) -> None:
         """Show the page on a screen of this width."""
         metrics = {"width": width, "height": WIDTHS[width], "deviceScaleFactor": 2}
@@ -574,3 +587,40 @@ async def test_a_form_that_somebody_fills_stays(
     await tab.click("#news a")
     await tab.shows(f"{work.name}/1 answered", "document.title")
     assert other.name in await tab.text()
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs", "/lists/queues", "question"])
+async def test_a_page_says_that_it_lost_the_server_until_it_is_back(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, path: str
+) -> None:
+    work = await make.asked(CHOICES, actor=people.anna)
+    tab = await sign_in(browser, inbox, people, "anna")
+    await tab.resize(390)
+    await tab.go(f"/questions/{work.name}/1" if path == "question" else path)
+    said = "document.querySelector('#connection').innerText"
+    assert await tab.page.evaluate(said) == ""
+    await tab.online(is_online=False)
+    await tab.shows("Not connected since", said)
+    await tab.picture("not-connected", whole=False)
+    await tab.online(is_online=True)
+    await tab.is_empty(said)
+
+
+async def test_a_form_that_cannot_be_sent_keeps_what_was_entered(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.asked(CHOICES, actor=people.anna)
+    tab = await sign_in(browser, inbox, people, "anna")
+    path = f"/questions/{work.name}/1"
+    await tab.go(path)
+    await tab.click("#text")
+    await tab.page.press("as in March")
+    await tab.online(is_online=False)
+    await tab.click("#send")
+    await tab.shows("Nothing was sent", "document.querySelector('#connection').innerText")
+    assert await tab.page.evaluate("document.querySelector('#text').value") == "as in March"
+    await tab.online(is_online=True)
+    await tab.click("#send")
+    await tab.is_at(f"{path}?recorded")
+    answered = await rt.questions.get(work.number, 1)
+    assert answered.answer_text() == "as in March"

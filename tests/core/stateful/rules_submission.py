@@ -56,7 +56,7 @@ def invoked(item: JobRequest) -> Invocation:
 class IntakeRules(Driver):
     @rule(batch=st.lists(requests, min_size=1, max_size=3), actor=invokers, session=sessions)
     def submit(self, batch: list[JobRequest], actor: ModelActor, session: int) -> None:
-        batch = _without_undefined_order(batch)
+        batch = _without_conflicts(batch)
         self.run_transaction(
             lambda: self.model.submit(batch, actor),
             lambda rt: rt.submissions.submit_many([invoked(item) for item in batch], actor.actor),
@@ -105,17 +105,12 @@ class IntakeRules(Driver):
         return self.place(item.number), item.outcome
 
 
-def _without_undefined_order(batch: list[JobRequest]) -> list[JobRequest]:
-    """Leave out cases without a defined order.
-
-    These are equal keys with different contents, and a subject without keys.
-    """
+def _without_conflicts(batch: list[JobRequest]) -> list[JobRequest]:
+    """Leave out requests with the key of an earlier one and other contents."""
     by_key: dict[Any, JobRequest] = {}
     for place, item in enumerate(batch):
-        if item.subject and item.key is None and len(batch) > 1:
-            continue
         identity = (item.type, item.key) if item.key else place
         earlier = by_key.get(identity)
         if earlier is None or item == earlier:
             by_key[(place, identity) if earlier else identity] = item
-    return list(by_key.values()) or [JobRequest()]
+    return list(by_key.values())

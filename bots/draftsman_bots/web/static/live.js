@@ -1,9 +1,11 @@
 // Keeps a page up to date: fetches it again every few seconds while it is seen, and changes only
 // the elements that differ. A form that somebody fills is never changed: if its page has another
 // one meanwhile, a notice says so. Without scripts, pages have links to refresh.
+import { ask } from "./connection.js";
 import { localize } from "./times.js";
 
 const EVERY = 5000;
+const LOST = 10000; // between attempts to reach the server again
 const SLOWEST = 60000;
 const LIVE = ["nav[aria-label=Main]", "#main"];
 const news = document.getElementById("news");
@@ -106,22 +108,22 @@ async function refresh() {
   clearTimeout(timer);
   if (document.hidden) return;
   const begin = performance.now();
+  const response = await ask(location.href, { headers: { "if-none-match": etag } });
+  if (response?.redirected) return tell("Your session has ended.", "Sign in");
   try {
-    const response = await fetch(location.href, { headers: { "if-none-match": etag } });
-    if (response.redirected) return tell("Your session has ended.", "Sign in");
-    if (response.ok) {
+    if (response?.ok) {
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
       localize(page);
       show(page);
       etag = response.headers.get("etag") || "";
     }
-    const isKnown = response.ok || response.status === 304;
-    wait = isKnown ? Math.max(EVERY, 10 * (performance.now() - begin)) : Math.min(2 * wait, SLOWEST);
-  } catch {
-    wait = Math.min(2 * wait, SLOWEST);
+    const isKnown = response?.ok || response?.status === 304;
+    if (!response) wait = LOST;
+    else wait = isKnown ? Math.max(EVERY, 10 * (performance.now() - begin)) : Math.min(2 * wait, SLOWEST);
+  } finally {
+    clearTimeout(timer);
+    timer = setTimeout(refresh, wait);
   }
-  clearTimeout(timer);
-  timer = setTimeout(refresh, wait);
 }
 
 document.documentElement.classList.add("updates"); // no link to refresh is needed
@@ -129,4 +131,5 @@ for (const form of document.forms) known.set(form, fields(form));
 document.addEventListener("input", ({ target }) => target.form && edited.add(target.form));
 document.addEventListener("visibilitychange", refresh);
 document.addEventListener("refresh", refresh);
+for (const kind of ["online", "offline"]) window.addEventListener(kind, refresh);
 timer = setTimeout(refresh, EVERY);

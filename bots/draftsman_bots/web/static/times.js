@@ -12,7 +12,7 @@ const [year, hour, second, date] = [
 ];
 
 // A clock of today has the time alone, seconds only if it had them.
-function clock(moment, text) {
+export function clock(moment, text) {
   const today = new Date();
   const time = (/:\d{2}:\d{2}/.test(text) ? second : hour).format(moment);
   if (moment.toDateString() === today.toDateString()) return time;

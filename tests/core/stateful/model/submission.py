@@ -14,8 +14,8 @@ class SubmissionModel(State):
     def submit(self, batch: Sequence[JobRequest], actor: ModelActor) -> list[tuple[int, str]]:
         """Return the job of each request, and whether it was created, deduplicated or joined.
 
-        Of two requests for the same subject in a batch the lower key is first; numbers follow the
-        order of the batch.
+        Of several requests for a subject in a batch the first is created, and the others join it;
+        numbers follow the order of the batch.
         """
         if not actor.has("invoker"):
             raise Refusal("NotPermitted")
@@ -24,14 +24,14 @@ class SubmissionModel(State):
         keys = set[tuple[str, str]]()
         subjects = set[str]()
         winners = []
-        for place in sorted(fresh, key=lambda place: (batch[place].type, batch[place].key or "")):
+        for place in fresh:
             item = batch[place]
             if (item.key and (item.type, item.key) in keys) or item.subject in subjects:
                 continue
             keys |= {(item.type, item.key)} if item.key else set()
             subjects |= {item.subject} if item.subject else set()
             winners.append(place)
-        created = {place: self._create(batch[place], actor) for place in sorted(winners)}
+        created = {place: self._create(batch[place], actor) for place in winners}
         answers = []
         conflict = False
         for place, item in enumerate(batch):
