@@ -227,7 +227,7 @@ def _collect_people(asker: Asker, answers: Answers) -> None:
             check = _matching(questions.account_form)
             if (account := asker.text(question, NOTHING, check)) is not None:
                 accounts[channel] = account
-        roles = ROLES
+        roles: tuple[str, ...] = ROLES
         if answers.people:
             text = asker.text(
                 f"{name}: roles, of {', '.join(ROLES)}; {NOTHING} for none",
