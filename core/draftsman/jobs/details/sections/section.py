@@ -125,10 +125,6 @@ class Reader:
         """Return the time until a moment."""
         return LineSpan(times.until(when, self.now), meaning, when=when)
 
-    def run(self, ordinal: int) -> str:
-        """Return the name of a run: `.1` is how a command takes it."""
-        return f"run .{ordinal}" if self.types_commands else f"run {ordinal}"
-
     def clock(self, when: datetime, meaning: Meaning | None = None) -> LineSpan:
         """Return a time of day."""
         return LineSpan(self.time_of_day(when, self.now), meaning, when=when)
