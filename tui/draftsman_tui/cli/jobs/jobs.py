@@ -13,7 +13,7 @@ import click
 from draftsman.durations import format_duration
 from draftsman.entities import cells
 from draftsman.entities.cells import Cell
-from draftsman.entities.filter_values import unknown_value
+from draftsman.entities.filter_values import ME, unknown_value
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
 from draftsman.entities.queues import hold_text
 from draftsman.errors import Refused, UsageError
@@ -73,6 +73,7 @@ MAX_ERROR_LENGTH: Final = 120
 @click.option("--queue", type=params.TEXT, help="Filter by queue.")
 @click.option("--source", type=params.TEXT, metavar="NAME", help="Filter by source, e.g. slack.")
 @click.option("--group", type=params.TEXT, help="Filter by group.")
+@click.option("--by", type=params.TEXT, metavar="PERSON", help="Filter by who submitted the job.")
 @click.option("--mine", is_flag=True, help="Only jobs that you submitted.")
 @click.option(
     "--failures",
@@ -99,6 +100,7 @@ async def jobs(
     since: float | None,
     until: float | None,
     before: JobRef | None,
+    by: str | None,
     mine: bool,
     **filters: Any,
 ) -> None:
@@ -110,7 +112,7 @@ async def jobs(
     """
     if queued:
         other_filters = {name: value for name, value in filters.items() if name != "queue"}
-        if jobs or status or since or until or before or mine or _has_filters(other_filters):
+        if jobs or status or since or until or before or by or mine or _has_filters(other_filters):
             raise UsageError("--queued can only be combined with --queue and --limit")
         await print_queued(app, filters["limit"], filters["queue"])
         return
@@ -126,7 +128,7 @@ async def jobs(
         cursor = before.number if before else None
         if before and cursor is None:
             cursor = await number_of(rt, before)
-        invoker = (await rt.actor()).voter if mine else None
+        invoker = await _invoker(rt, by, mine=mine)
         if jobs:
             numbers = [await number_of(rt, job) for job in jobs if not job.in_range]
             filters["numbers"] = [*numbers, *(job.number for job in jobs if job.in_range)]
@@ -140,7 +142,7 @@ async def jobs(
         page = await rt.read_model.page(**page_filters)
         now = datetime.now(UTC)
         page_jobs = await rt.read_model.with_figures(page.jobs)
-        filters |= {"mine": mine, "sort": app.sort, "where": app.where}
+        filters |= {"by": by, "mine": mine, "sort": app.sort, "where": app.where}
         shown = selected(app, JOBS, page_jobs, now)
         if app.json:
             app.out.document([JOBS.data(job) for job in shown])
@@ -223,6 +225,13 @@ async def _next_steps(rt: Runtime, jobs: Sequence[JobSummary]) -> dict[int, str]
     for question in open_questions:
         questions_by_job[question.job].append(question)
     return {job.number: _next(job, questions_by_job[job.number]) for job in jobs}
+
+
+async def _invoker(rt: Runtime, by: str | None, *, mine: bool) -> str | None:
+    """Return who submitted the jobs to list; raises UsageError for both options."""
+    if by and mine:
+        raise UsageError("--by and --mine cannot be combined")
+    return (await rt.actor()).voter if mine or by == ME else by
 
 
 async def _show(app: App, rt: Runtime, jobs: Sequence[JobSummary]) -> None:
