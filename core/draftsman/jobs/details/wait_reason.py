@@ -512,7 +512,9 @@ def _queue_option(facts: JobFacts) -> str:
 
 def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     seconds = max(0.0, facts.due_in or 0.0)
-    when = f"in {span(seconds)}" if seconds else "now; the leader will queue it"
+    moment = facts.run_at if facts.status is Status.SCHEDULED else facts.next_retry_at
+    at = f", at {format_time(moment)}" if moment else ""
+    when = f"in {span(seconds)}{at}" if seconds else "now; the leader will queue it"
     no_worker: tuple[str | CommandHint, ...] = ()
     if facts.pause_reason is not None:
         name = pause_name(facts.queue, facts.type if facts.type_paused else None)

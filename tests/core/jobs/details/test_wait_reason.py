@@ -11,6 +11,7 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.entities.jobs import next_cell
 from draftsman.errors import Failure, NotFound
+from draftsman.formats.times import format_time
 from draftsman.ids import worker_name
 from draftsman.job_types.published.description import TypeDescription
 from draftsman.job_types.published.service import publish
@@ -203,12 +204,14 @@ async def test_a_future_and_an_elapsed_due_time_are_reported(
 ) -> None:
     await make.worker_row()
     number = await make.scheduled(delay=7200, queue="default")
-    assert (await rt.read_model.why(number)).next_step == "due in 2 h"
+    due = (await rt.read_model.job(number)).run_at
+    assert due is not None
+    at = f"at {format_time(due)}"
+    assert (await rt.read_model.why(number)).next_step == f"due in 2 h, {at}"
     await clock.forward(7200 - 600)
     next_step = (await rt.read_model.why(number)).next_step
-    assert (
-        next_step
-        == "due in 10 min; but no live worker serves its queue; to start one: draftsman up"
+    assert next_step == (
+        f"due in 10 min, {at}; but no live worker serves its queue; to start one: draftsman up"
     )
     await clock.forward(700)
     await make.worker_row()
@@ -221,7 +224,9 @@ async def test_backoff_shows_the_budget_and_the_error(make: Factory, rt: Runtime
     await make.set_due(busy, 90)
     why = await rt.read_model.why(busy)
     assert (why.reason, why.text) == ("backoff", "run 1 failed: busy")
-    assert why.next_step == "next retry in 90 s (retry 1 of 3)"
+    due = (await rt.read_model.job(number)).next_retry_at
+    assert due is not None
+    assert why.next_step == f"next retry in 90 s, at {format_time(due)} (retry 1 of 3)"
     assert why.due_in == pytest.approx(90, abs=5)
     lost = await make.running(queue="default", worker=(lost_hands := uuid4()))
     await rt.dead_workers.rescue(LeaderTerm(), [lost_hands])

@@ -13,7 +13,7 @@ from draftsman.events.event import Event
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.truncation import truncate
-from draftsman.ids import is_machine, job_name, question_name
+from draftsman.ids import is_machine, job_name, question_name, run_text
 from draftsman.jobs.details.sections.section import Line, LineSpan, Reader, flat, name
 from draftsman.jobs.event_kinds import AGENT_KIND, EVENTS
 from draftsman.jobs.job import Status
@@ -222,6 +222,15 @@ def _job(key: str) -> Callable[[_Told], LineSpan | str]:
     return value
 
 
+def _canceled(told: _Told) -> Line:
+    """Return who canceled the job, or that its run stopped, of which a person had asked it."""
+    by = told.payload.get("by")
+    if is_machine(told.event.actor) and by and not is_machine(str(by)) and _run(told):
+        return (f"{run_text(int(_run(told)))} stopped, and the job is canceled",)
+    reason = told.words("reason")
+    return *_by("by")(told), f" canceled the job{f': {reason}' if reason else ''}"
+
+
 def _commit(key: str) -> Callable[[_Told], str]:
     return lambda told: told.words(key)[:SHORT_COMMIT]
 
@@ -355,7 +364,7 @@ VALUES: Final[Mapping[str, Callable[[_Told], Line | LineSpan | str]]] = {
     "approver": _people("approver"),
     "base_sha": _commit("base_sha"),
     "by": _by("by"),
-    "canceler": _by("by"),
+    "canceled": _canceled,
     "cause": _reads("reason"),
     "closed": _closed,
     "commit": _commit("commit"),

@@ -48,6 +48,11 @@ def status(details: JobDetails) -> LineSpan:
     return status_span(job.status, denied=denied, paused=details.wait_reason.shown_as_paused)
 
 
+def attempts_text(job: Job) -> str:
+    """Return how many runs were lost or failed by the infrastructure, of how many at most."""
+    return f"attempts {job.attempts} of {job.max_attempts} (lost or broken runs)"
+
+
 def type_text(job: Job) -> str:
     """Return the type of a job, its agent and its mode: `run_agent · agent tidy · mode fix`.
 
@@ -115,10 +120,8 @@ def _explained(why: WaitReason, reader: Reader) -> str:
 def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     job = details.job
     retries = f"retries {job.retry_count} of {job.max_retries}" if job.max_retries else "no retries"
-    yield _fact(
-        "attempts",
-        f"{job.attempts} of {job.max_attempts} · {retries} · runs {job.run_count}",
-    )
+    attempts = f" · {attempts_text(job)}" if job.attempts else ""
+    yield _fact("runs", f"{job.run_count} · {retries}{attempts}")
     yield _fact("type", type_text(job))
     source = job.payload.get("repo")
     origin = source.get("source") if isinstance(source, dict) else None
