@@ -63,7 +63,7 @@ def hold_text(job: JobSummary) -> str:
     if job.parents:
         from draftsman.workflows.dependencies import parents_text
 
-        return parents_text(job.parents, job.parent_count or 0)
+        return parents_text(job.parents)
     return condition_text(job.hold or "", job.held_by)
 
 

@@ -97,9 +97,7 @@ class JobSummary:
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
     parents: Sequence[tuple[int, str]] | None = field(default=None, metadata=HIDDEN)
-    """The first parents that have not ended, and their statuses, if it waits for them."""
-    parent_count: int | None = field(default=None, metadata=HIDDEN)
-    """Number of the parents that have not ended."""
+    """The first four parents that have not ended, and their statuses, if it waits for them."""
     job_paused: bool = False
     """Whether the job itself is paused, in any state but a final one; else only its queue."""
     pause_reason: str | None = None

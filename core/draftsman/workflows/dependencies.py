@@ -102,9 +102,15 @@ def cycle_text(cycle: Sequence[Wait]) -> str:
     )
 
 
-def parents_text(parents: Iterable[tuple[int, str]], count: int) -> str:
-    """List the parents that a job waits for: `D-6 (running), 2 more`; there are `count`."""
-    names = [f"{job_name(number)} ({humanize(status)})" for number, status in parents]
-    if (omitted := count - len(names)) > 0:
-        names.append(f"{omitted:,} more")
+def parents_text(parents: Sequence[tuple[int, str]], count: int | None = None) -> str:
+    """List the parents that a job waits for: `D-6 (running), 2 more`; there are `count`.
+
+    Without the number, there may be more than the first three.
+    """
+    shown = parents if count is not None else parents[:3]
+    names = [f"{job_name(number)} ({humanize(status)})" for number, status in shown]
+    if count is None and len(parents) > len(shown):
+        names.append("more")
+    elif count is not None and count > len(shown):
+        names.append(f"{count - len(shown):,} more")
     return ", ".join(names)

@@ -83,7 +83,14 @@ SELECT number FROM draftsman.job_requests
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
                    WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold, s.held_by,
-              p.parents, p.parent_count,
+              CASE WHEN s.hold = 'parents' AND s.hold IS NOT NULL THEN (
+                  SELECT jsonb_agg(jsonb_build_array(d.parent, k.status))
+                    FROM (SELECT parent FROM draftsman.job_dependencies
+                           WHERE job = s.number AND met IS NOT TRUE AND met IS NULL AND
+-- visible job: parent
+                           ORDER BY ordinal LIMIT 4) d
+                   CROSS JOIN LATERAL (
+                         SELECT status FROM draftsman.job_states WHERE number = d.parent LIMIT 1) k) END AS parents,
               CASE WHEN s.status IN ('scheduled', 'retrying') THEN extract(
                   epoch FROM coalesce(s.next_retry_at, s.run_at) - draftsman.now())::float8 END AS due_in,
               CASE WHEN s.status = 'scheduled' AND s.run_count > 0 THEN (
@@ -103,17 +110,6 @@ SELECT number FROM draftsman.job_requests
               SELECT reason, paused_by, paused_at FROM draftsman.queue_pauses
                WHERE queue = s.queue AND (type IS NULL OR type = s.type)
                ORDER BY type DESC LIMIT 1) q ON s.status IN ('queued', 'resumed')
-         LEFT JOIN LATERAL (
-              SELECT jsonb_agg(jsonb_build_array(d.parent, k.status)) FILTER (WHERE d.place <= 5) AS parents,
-                     count(*) AS parent_count
-                FROM (SELECT parent, row_number() OVER (ORDER BY ordinal) AS place
-                        FROM draftsman.job_dependencies
-                       WHERE job = s.number AND met IS NOT TRUE AND met IS NULL AND
--- visible job: parent
-                     ) d
-               CROSS JOIN LATERAL (
-                     SELECT status FROM draftsman.job_states WHERE number = d.parent LIMIT 1) k) p
-           ON s.hold = 'parents' AND s.hold IS NOT NULL
          LEFT JOIN LATERAL (
               SELECT EXISTS (SELECT FROM draftsman.open_failures f WHERE f.job = s.number) AS is_open,
                      n.dismissed_by, n.dismissed_at, n.reason
