@@ -245,10 +245,7 @@ async def test_the_time_until_the_next_attempt_uses_the_clock_of_the_database(
     await clock.forward(540)
     await make.worker_row()
     why, [line] = await rt.read_model.why(number), await rt.read_model.jobs()
-    assert why.next_step in (
-        "next retry in 60 s (retry 1 of 3)",
-        "next retry in 59 s (retry 1 of 3)",
-    )
+    assert why.next_step.startswith(("next retry in 60 s, at ", "next retry in 59 s, at "))
     assert line.due_in == pytest.approx(why.due_in, abs=5)
     await clock.forward(61)
     await make.worker_row()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -99,7 +100,7 @@ async def test_a_countdown_shows_the_attempt_and_the_error(
     )
     assert 3500 < second["due_in"] <= 3600
     output = (await cli("show", busy)).out
-    assert "waiting  next retry in 60 min (retry 1 of 3)" in output
+    assert re.search(r"waiting  next retry in 60 min, at .* UTC \(retry 1 of 3\)", output)
     waits = (await cli("show", lost.number, "--json")).json["wait_reason"]
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
     assert waits["next_step"].startswith("next retry in 60 min")
