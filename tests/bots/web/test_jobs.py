@@ -234,7 +234,7 @@ async def test_the_live_log_follows_and_continues_after_a_break(
     message, whole, run_end, end = _events(received)
     assert (message["id"], whole["id"], end) == ("activity-1-1", "activity-1-1", {})
     assert run_end["id"] == "end-1-0"
-    assert run_end["spans"] == [["-- run 1 was canceled: shutdown --", False]]
+    assert run_end["spans"] == [["-- run 1 was canceled --", False]]
     assert "event: end" in received
     assert not inbox.service.context.streams
 
