@@ -57,6 +57,21 @@ def dismissal_text(by: str, reason: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldDecision:
+    """An answer, decision or cancel that can still be undone."""
+
+    verb: str
+    """`answered`, `decided` or `canceled`."""
+    by: str
+    applies_at: datetime
+
+    @property
+    def lead(self) -> str:
+        """Who decided, up to the time from which it counts: `answered by anna, counts `."""
+        return f"{self.verb} by {self.by}, counts "
+
+
+@dataclass(frozen=True, slots=True)
 class JobSummary:
     """A job in a list."""
 
@@ -113,6 +128,8 @@ class JobSummary:
     dismissal_reason: str | None = None
     sleep_reason: str | None = None
     """The reason that its handler gave for a sleep."""
+    decision: HeldDecision | None = field(default=None, metadata=HIDDEN)
+    """The answer, decision or cancel in its undo window, if figures were read."""
     figures: JobFigures | None = None
     """Its cost, changes and progress, if they were read."""
 

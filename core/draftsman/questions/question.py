@@ -328,6 +328,8 @@ class OpenQuestion(Question):
     """Whether no identical question of the same requester was asked before it."""
     for_viewer: bool = field(default=False, metadata=HIDDEN)
     """Whether it waits for the person for whom it was read."""
+    decided_by_viewer: bool = field(default=False, metadata=HIDDEN)
+    """Whether the decision in its undo window is that of this person."""
 
     @property
     def holders(self) -> tuple[str, ...]:
