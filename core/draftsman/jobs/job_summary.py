@@ -10,7 +10,7 @@ from typing import TypedDict
 from uuid import UUID
 
 from draftsman.formats.amounts import counted
-from draftsman.formats.json_data import OPTIONAL
+from draftsman.formats.json_data import HIDDEN, OPTIONAL
 from draftsman.ids import account_name, job_name
 from draftsman.jobs.job import FAILURES, LEASED, RequestSummary, Status
 from draftsman.jobs.retries import ErrorClass
@@ -57,6 +57,21 @@ def dismissal_text(by: str, reason: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldDecision:
+    """An answer, decision or cancel that can still be undone."""
+
+    verb: str
+    """`answered`, `decided` or `canceled`."""
+    by: str
+    applies_at: datetime
+
+    @property
+    def lead(self) -> str:
+        """Who decided, up to the time from which it counts: `answered by anna, counts `."""
+        return f"{self.verb} by {self.by}, counts "
+
+
+@dataclass(frozen=True, slots=True)
 class JobSummary:
     """A job in a list."""
 
@@ -96,6 +111,8 @@ class JobSummary:
     figures also `no_worker` or `unknown_type`: no running worker has its queue, or its type."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
+    parents: Sequence[tuple[int, str]] | None = field(default=None, metadata=HIDDEN)
+    """The first four parents that have not ended, and their statuses, if it waits for them."""
     job_paused: bool = False
     """Whether the job itself is paused, in any state but a final one; else only its queue."""
     pause_reason: str | None = None
@@ -111,6 +128,8 @@ class JobSummary:
     dismissal_reason: str | None = None
     sleep_reason: str | None = None
     """The reason that its handler gave for a sleep."""
+    decision: HeldDecision | None = field(default=None, metadata=HIDDEN)
+    """The answer, decision or cancel in its undo window, if figures were read."""
     figures: JobFigures | None = None
     """Its cost, changes and progress, if they were read."""
 

@@ -76,6 +76,11 @@ class App:
     _digest: str | None = field(default=None, init=False)
 
     @property
+    def selects(self) -> bool:
+        """Whether a list has conditions or an order, which apply before its limit."""
+        return bool(self.sort or self.where)
+
+    @property
     def out(self) -> CommandOutput:
         """Output of the command."""
         return CommandOutput(json=self.json, color=self.color, pager=self.pager is not False)
@@ -229,7 +234,7 @@ def list_options(entity: Entity[Any]) -> list[click.Parameter]:
         click.Option(
             ["--sort"],
             metavar="COLUMN",
-            help=f"Sort the listed rows, such as by {example}; -COLUMN: descending.",
+            help=f"Sort by a column, such as {example}; -COLUMN: descending.",
             **options,
         ),
         click.Option(

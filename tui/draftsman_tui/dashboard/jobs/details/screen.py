@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from draftsman.actions.action import About, Action
 from draftsman.formats.invisible import one_line
-from draftsman.ids import job_name
+from draftsman.ids import job_name, run_text
 from draftsman_tui.common.job_pages import source_of
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
 from draftsman_tui.dashboard.changes.tab import truncation
@@ -49,6 +49,9 @@ class JobTable(Protocol):
 
     def show_view(self, view: View, name: str) -> None:
         """Show a saved view."""
+
+    def release_rows(self, jobs: Sequence[int] | None = None) -> None:
+        """Keep the cursor in its place when the rows of jobs leave it."""
 
     def next_job(self, by: int, number: int) -> int | None:
         """Move the cursor to the next row (-1: previous) of a different job; None at the end."""
@@ -105,6 +108,9 @@ class JobScreen(BaseScreen):
 
     def jobs(self, *, optional: bool = False) -> list[int]:
         return [self.number]
+
+    def release_rows(self, jobs: Sequence[int] | None = None) -> None:
+        self.main.release_rows([self.number] if jobs is None else jobs)
 
     @property
     def question(self) -> tuple[int, int] | None:
@@ -387,7 +393,7 @@ class JobScreen(BaseScreen):
         job = None if self.snapshot is None else self.snapshot.job
         title = [job_name(self.number), self.tab]
         if self.tab == "log" and self.loader.run is not None:
-            title[-1] = f"log of run .{self.loader.run}"
+            title[-1] = f"log of {run_text(self.loader.run)}"
         if JOB_TABS[self.tab].follows and self.snapshot is not None and not self.snapshot.over:
             title.append("following" if self.item_list.following else "f: follow")
         if self.tab == "diff" and self.snapshot is not None:
