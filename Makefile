@@ -101,5 +101,5 @@ lock: ## resolve the dependencies anew into requirements.lock
 	"$$python" -m venv "$$folder/venv"; \
 	"$$folder/venv/bin/python" -m pip install -q pip-tools; \
 	CUSTOM_COMPILE_COMMAND='make lock' "$$folder/venv/bin/pip-compile" --quiet --upgrade \
-	  --extra dev --extra mail --extra slack --extra testing --extra trello --extra tui --extra web --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --extra dev --extra mail --extra otel --extra slack --extra testing --extra trello --extra tui --extra web --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-emit-trusted-host --no-emit-options --output-file requirements.lock pyproject.toml

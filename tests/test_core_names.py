@@ -41,6 +41,7 @@ DATA: Final = {
     "core/draftsman/sandbox/gateway/allowed_requests.py": "versions of an API",
     "core/draftsman/sandbox/gateway/api_formats.py": "the name of an API",
     "core/draftsman/sandbox/gateway_access.py": "variables of an API",
+    "core/draftsman/tracing/gen_ai.py": "the name of an API",
 }
 """Files and folders in which names are data."""
 

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypedDict, Unpack
 
 from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.secret_formats import HIDDEN, hide_secrets
+from draftsman.tracing.tracer import active
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -193,6 +194,8 @@ class _Line(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         words = [_time(record), self._level(record), record.name, _clean(_message(record))]
         words += [f"{key}={_quote(_clean(str(value)))}" for key, value in _extras(record)]
+        if (ids := _trace_ids()) is not None:
+            words.append(f"trace_id={ids[0]}")
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             words.append(f"error={_quote(_clean(f'{type(error).__name__}: {error}'))}")
@@ -227,6 +230,8 @@ class _JsonLine(logging.Formatter):
             entry["job"], entry["run"] = run
         if (worker := WORKER.get()) is not None:
             entry["worker"] = worker
+        if (ids := _trace_ids()) is not None:
+            entry["trace_id"], entry["span_id"] = ids
         for key, value in _extras(record):
             if key not in _BASE:
                 is_plain = isinstance(value, bool | int) or (
@@ -270,6 +275,13 @@ def parse_line(line: str) -> LogLine | None:
 def _time(record: logging.LogRecord) -> str:
     seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
     return f"{seconds}.{int(record.msecs):03d}Z"
+
+
+def _trace_ids() -> tuple[str, str] | None:
+    """Return the ids of the current trace and span, while traces are recorded."""
+    tracer = active()
+    context = None if tracer is None else tracer.context()
+    return None if context is None else context.ids
 
 
 def _message(record: logging.LogRecord) -> str:

@@ -32,6 +32,7 @@ from draftsman.people.policy import Policy
 from draftsman.people.service.stored_policy import load_policy, refresh_policy
 from draftsman.processes.host import login
 from draftsman.questions import question
+from draftsman.tracing.open_telemetry.process import tracing
 
 if TYPE_CHECKING:
     from draftsman.agent_runs.activity.service import ActivityStream
@@ -798,6 +799,14 @@ async def open_runtime(
     settings: Settings, *, read_only: bool = False, pooled: bool = True
 ) -> AsyncIterator[Runtime]:
     """Connect and build the services; raises DatabaseUnreachable, SchemaOutdated."""
+    # a command that only reads a few settings records nothing
+    traces = None if isinstance(settings, BasicSettings) else settings.tracing
+    async with tracing(traces), _connected(settings, read_only, pooled) as runtime:
+        yield runtime
+
+
+@asynccontextmanager
+async def _connected(settings: Settings, read_only: bool, pooled: bool) -> AsyncIterator[Runtime]:
     url, embedded = await database_url(settings, migrations=False)
     db = Database(
         url,

@@ -25,7 +25,7 @@ from draftsman.deliveries.documents.builder import job_controls
 from draftsman.entities.filter_values import FILTER_VALUES, unknown_value
 from draftsman.entities.jobs import JOBS
 from draftsman.errors import DraftsmanError, NotFound, NotPermitted, Refused, UsageError
-from draftsman.formats.amounts import count_text
+from draftsman.formats.amounts import COUNT_LIMIT, count_text
 from draftsman.formats.invisible import escape_invisible, line_ends
 from draftsman.ids import job_name, job_number
 from draftsman.jobs.counts import WORDS
@@ -40,7 +40,7 @@ from draftsman.jobs.status_display import STATUSES
 from draftsman.text import is_link
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
-from draftsman_bots.web.list_pages import MAX_FILTER, MAX_ROWS, UNFILTERED, examples, table
+from draftsman_bots.web.list_pages import MAX_FILTER, UNFILTERED, examples, table
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.plugin import WEB
 from draftsman_bots.web.problems import PageProblem, error_text
@@ -200,7 +200,7 @@ async def jobs(context: WebContext, request: Request) -> Response:
     filters, entered, problem = _filters(query.get, visit)
     rt = context.rt_of(visit)
     search = entered["where"]
-    filters["limit"] = MAX_ROWS if search else PAGE_SIZE
+    filters["limit"] = COUNT_LIMIT if search else PAGE_SIZE
     try:
         jobs_page = await rt.read_model.page(**filters)
     except NotFound as error:  # its group

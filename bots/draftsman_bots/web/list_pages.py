@@ -14,7 +14,7 @@ from draftsman.deliveries.documents.html import inert, time_html
 from draftsman.entities.entity import Column, Entity, ListedEntity, Surface
 from draftsman.entities.registry import listed_entities
 from draftsman.errors import NotFound, UsageError
-from draftsman.formats.amounts import counted
+from draftsman.formats.amounts import COUNT_LIMIT, counted
 from draftsman_bots.web.pages import page
 from draftsman_bots.web.problems import error_text
 from draftsman_bots.web.section_html import ROLES, link_names, name_path
@@ -70,7 +70,8 @@ async def show(context: WebContext, request: Request) -> Response:
     sort = request.query_params.get("sort", "")[:MAX_FILTER]
     where = request.query_params.get("where", "").strip()[:MAX_FILTER]
     rt = context.rt_of(visit)
-    rows = await entity.listing.read(rt, MAX_ROWS)
+    most = COUNT_LIMIT if sort or where else MAX_ROWS
+    rows = await entity.listing.read(rt, most)
     now = await rt.checkpoints.now()
     problem = ""
     try:
@@ -97,7 +98,7 @@ async def show(context: WebContext, request: Request) -> Response:
         pages={
             text: urlencode({**kept, "page": number}) for text, number in page_of.others.items()
         },
-        shown=page_of.text(has_more=len(shown) >= MAX_ROWS),
+        shown=page_of.text(has_more=len(shown) >= most),
         empty=entity.empty,
         where=where,
         sort=sort,
@@ -105,7 +106,7 @@ async def show(context: WebContext, request: Request) -> Response:
         examples=examples(entity, rows, now),
         columns=", ".join(column.head.lower() for column in filtered(entity)),
         problem=problem,
-        searched=f"{MAX_ROWS:,}" if len(rows) >= MAX_ROWS else "",
+        searched=f"{most:,}" if len(rows) >= most else "",
     )
 
 

@@ -24,7 +24,7 @@ from draftsman.deliveries.question_text import (
 )
 from draftsman.entities.questions import INBOX
 from draftsman.errors import FieldError, NotFound, UsageError
-from draftsman.formats.amounts import count_text
+from draftsman.formats.amounts import COUNT_LIMIT, count_text
 from draftsman.ids import job_name, job_number
 from draftsman.jobs.details.sections.facts import facts
 from draftsman.jobs.details.sections.questions import heading, remark_lines
@@ -101,9 +101,10 @@ ACTIONS: Final[dict[str, Action[questions.QuestionRow, ..., Any]]] = {
 async def inbox(context: WebContext, request: Request) -> Response:
     """Show the open questions, those for the person first."""
     visit = await context.visit(request)
-    open_questions = await _open_questions(context, visit)
-    counts = visit.tabs.questions
     where = request.query_params.get("where", "").strip()[:MAX_FILTER]
+    most = COUNT_LIMIT if where else MAX_QUESTIONS
+    open_questions = await _open_questions(context, visit, most)
+    counts = visit.tabs.questions
     now = await context.rt.checkpoints.now()
     hints = examples(INBOX, open_questions, now)
     problem = ""
@@ -112,6 +113,8 @@ async def inbox(context: WebContext, request: Request) -> Response:
     except UsageError as error:
         problem = f"{error_text(error)} {UNFILTERED}"
         shown = open_questions
+    is_capped = len(open_questions) == most or len(shown) > MAX_QUESTIONS
+    shown = shown[:MAX_QUESTIONS]
     mine = [_row(question) for question in shown if question.for_viewer]
     others = [_row(question) for question in shown if not question.for_viewer]
     return page(
@@ -126,7 +129,7 @@ async def inbox(context: WebContext, request: Request) -> Response:
         where=where,
         examples=hints,
         problem=problem,
-        is_capped=len(open_questions) == MAX_QUESTIONS,
+        is_capped=is_capped,
     )
 
 
@@ -217,10 +220,12 @@ async def diff_file(context: WebContext, request: Request) -> Response:
     return PlainTextResponse(review.patch.encode("utf-8", "surrogateescape"))
 
 
-async def _open_questions(context: WebContext, visit: Visit) -> Sequence[OpenQuestion]:
+async def _open_questions(
+    context: WebContext, visit: Visit, most: int = MAX_QUESTIONS
+) -> Sequence[OpenQuestion]:
     """Return the open questions that the person may see, identical ones once."""
     rt = context.rt_of(visit)
-    return await rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
+    return await rt.questions.open(limit=most, fold_for=visit.actor)
 
 
 def shown_digest(question: Question) -> str:

@@ -79,7 +79,7 @@ class PinnedConnection(DatabaseConnection):
     async def fetch(
         self, statement: Statement, params: Mapping[str, object]
     ) -> list[tuple[Any, ...]]:
-        """Return all rows; a value is text, an integer or None.
+        """Return all rows; a value is text, a number or None.
 
         Raises LostRace after repeated conflicts with other transactions.
         """

@@ -31,6 +31,7 @@ from draftsman.ids import job_name
 from draftsman.metrics import Counter, Distribution, Histogram, Totals
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman.settings.notifications import NotificationSettings
+from draftsman.tracing.tracer import Attributes, Kind, Span, active
 
 CALLS_PER_ATTEMPT: Final = 3
 """Maximum calls in an attempt: find an earlier copy, find the copy to rewrite, send."""
@@ -250,8 +251,11 @@ class ChannelSender:
     async def _send(self, item: ClaimedDelivery, until: float) -> None:
         """Make an attempt; an unrecorded attempt is in doubt when its lease expires."""
         try:
+            span = await self._begin_span(item)
             outcome = await self._try(item, until)
-            _count(item, outcome)
+            name = _count(item, outcome)
+            if span is not None:
+                _end_span(span, name, outcome)
             if isinstance(outcome, Deferred) and outcome.limited:
                 limited = self._closed if item.urgent else self._reserved
                 limited[item.target] = time.monotonic() + outcome.seconds
@@ -262,6 +266,24 @@ class ChannelSender:
             _log.warning(
                 "could not record delivery %s of %s: %s", item.seq, job_name(item.job), error
             )
+
+    async def _begin_span(self, item: ClaimedDelivery) -> Span | None:
+        """Begin the span of an attempt, while traces are recorded."""
+        if (tracer := active()) is None:
+            return None
+        if (submission := await self._delivery_sender.submission(item.job)) is None:
+            return None
+        attributes: Attributes = {
+            "draftsman.job": job_name(item.job),
+            "draftsman.delivery": item.seq,
+            "draftsman.delivery.kind": item.kind,
+            "draftsman.delivery.channel": item.channel,
+            "draftsman.delivery.target": item.target,
+            "draftsman.delivery.attempt": item.attempts + 1,
+        }
+        span = tracer.start(f"deliver {item.channel}", Kind.CLIENT, attributes, parent=submission)
+        span.activate()
+        return span
 
     async def _try(self, item: ClaimedDelivery, until: float) -> DeliveryOutcome:
         limit = self._settings.timeout * CALLS_PER_ATTEMPT
@@ -281,8 +303,15 @@ class ChannelSender:
             return Unconfirmed(f"{type(error).__name__}: {error}")
 
 
-def _count(item: ClaimedDelivery, outcome: DeliveryOutcome) -> None:
-    """Count an attempt, and how late a message was sent."""
+def _end_span(span: Span, name: str, outcome: DeliveryOutcome) -> None:
+    span.set({"draftsman.outcome": name})
+    if isinstance(outcome, Failure):
+        span.fail(outcome.code or type(outcome).__name__, str(outcome))
+    span.end()
+
+
+def _count(item: ClaimedDelivery, outcome: DeliveryOutcome) -> str:
+    """Count an attempt, and how late a message was sent; return the name of its outcome."""
     match outcome:
         case Receipt():
             late = (datetime.now(UTC) - item.due_at).total_seconds()
@@ -293,3 +322,4 @@ def _count(item: ClaimedDelivery, outcome: DeliveryOutcome) -> None:
         case _:
             name = type(outcome).__name__.lower()
     SENT.add(str(item.channel), name)
+    return name

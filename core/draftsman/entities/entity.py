@@ -86,6 +86,10 @@ def in_order(rows: Sequence[T], order: Callable[[T], Any], *, reverse: bool) -> 
     return [*sorted(with_value, key=order, reverse=reverse), *without]
 
 
+def _full_text(cell: Cell) -> str:
+    return f"{cell.text}\n{cell.full}"
+
+
 @dataclass(frozen=True)
 class Listing(Generic[T]):
     """A list of an entity that each surface has, made from its definition alone.
@@ -172,8 +176,11 @@ class Entity(Generic[T]):
     def _matches(
         self, row: T, words: Sequence[str], terms: Sequence[ColumnTerm], now: datetime
     ) -> bool:
-        shown = [column.cell(row, now) for column in self.columns]
-        texts = [f"{cell.text}\n{cell.full}" for cell in shown]
+        heads = {term.head for term in terms}
+        texts = [
+            _full_text(column.cell(row, now)) if words or column.head.casefold() in heads else ""
+            for column in self.columns
+        ]
         text = "\n".join([*texts, self.searched(row)]).casefold()
         return all(word in text for word in words) and all(
             term.matches(row, self.columns, texts, now) for term in terms

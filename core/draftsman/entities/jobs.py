@@ -57,6 +57,12 @@ def asked_text(row: JobSummary) -> str:
     return first_line(row.figures.asks, 80) if row.figures else ""
 
 
+def decision_text(row: JobSummary, now: datetime) -> str:
+    """Return the answer, decision or cancel that can still be undone; "" without one."""
+    held = row.decision
+    return "" if held is None else f"{held.lead}{times.until(held.applies_at, now)}"
+
+
 def _expiry_text(row: JobSummary, now: datetime) -> str:
     """Return when the question of a waiting job expires, if that is soon; "" otherwise."""
     until = None if row.figures is None else row.figures.asks_until
@@ -83,6 +89,8 @@ def _agent(row: JobSummary) -> str | None:
 
 def next_cell(row: JobSummary, now: datetime) -> Cell:
     """Return what is next for a job, or when; the error of a failed job."""
+    if decision := decision_text(row, now):
+        return cells.text(" · ".join(filter(None, (decision, asked_text(row)))))
     if row.job_paused:
         return cells.text(hold_text(row), "warns")
     if row.status in WAITING and (expiry := _expiry_text(row, now)):

@@ -53,6 +53,7 @@ from draftsman.repos.service import Repos
 from draftsman.settings import Settings
 from draftsman.settings.workers import WorkerSettings
 from draftsman.text import TOO_DEEP
+from draftsman.tracing.tracer import active, span
 from draftsman.workflows.service.workflows import OtherSpawn
 
 # Retries of database calls by a run during an outage, a lock or a conflict of the database.
@@ -307,7 +308,7 @@ class WorkerRun:
         if step.status == "done":
             return step.result
         result = None
-        with self.pause.step():
+        with self.pause.step(), span("step", {"draftsman.step.key": key}):
             async with time_limit("step", self.limits.step_timeout, f"step {key!r} ran"):
                 if step.invocation_id != invocation_id and lookup is not None:
                     result = await _await_if_needed(lookup(step.invocation_id))
@@ -369,6 +370,8 @@ class WorkerRun:
         reserved_names.check_event_kind(kind, owner)
         last_event = self._last_event
         stored = self.shown(payload or {})
+        if (tracer := active()) is not None:
+            tracer.event(kind, stored)
         sent = False
 
         async def send() -> int:

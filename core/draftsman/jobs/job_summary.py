@@ -10,7 +10,7 @@ from typing import TypedDict
 from uuid import UUID
 
 from draftsman.formats.amounts import counted
-from draftsman.formats.json_data import OPTIONAL
+from draftsman.formats.json_data import HIDDEN, OPTIONAL
 from draftsman.ids import account_name, job_name
 from draftsman.jobs.job import FAILURES, LEASED, RequestSummary, Status
 from draftsman.jobs.retries import ErrorClass
@@ -54,6 +54,21 @@ class Dismissal:
 def dismissal_text(by: str, reason: str | None) -> str:
     """Return who dismissed a failure, and why: `by anna: fixed upstream`."""
     return f"by {account_name(by)}" + (f": {reason}" if reason else "")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDecision:
+    """An answer, decision or cancel that can still be undone."""
+
+    verb: str
+    """`answered`, `decided` or `canceled`."""
+    by: str
+    applies_at: datetime
+
+    @property
+    def lead(self) -> str:
+        """Who decided, up to the time from which it counts: `answered by anna, counts `."""
+        return f"{self.verb} by {self.by}, counts "
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +126,8 @@ class JobSummary:
     dismissal_reason: str | None = None
     sleep_reason: str | None = None
     """The reason that its handler gave for a sleep."""
+    decision: HeldDecision | None = field(default=None, metadata=HIDDEN)
+    """The answer, decision or cancel in its undo window, if figures were read."""
     figures: JobFigures | None = None
     """Its cost, changes and progress, if they were read."""
 

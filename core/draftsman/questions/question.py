@@ -321,6 +321,8 @@ class OpenQuestion(Question):
     """The people who approved so far, of an approval that needs several."""
     for_viewer: bool = field(default=False, metadata=HIDDEN)
     """Whether it waits for the person for whom it was read."""
+    decided_by_viewer: bool = field(default=False, metadata=HIDDEN)
+    """Whether the decision in its undo window is that of this person."""
 
     @property
     def holders(self) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ from draftsman.settings.sandbox import SandboxSettings
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.section import UserPath
 from draftsman.settings.tools import ToolSettings
+from draftsman.settings.tracing import TracingSettings
 from draftsman.settings.webhooks import WebhookSettings
 from draftsman.settings.workers import SweepSettings, WorkerSettings
 
@@ -160,6 +161,7 @@ class Settings(BaseSettings):
     quotas: QuotaSettings = Field(default_factory=QuotaSettings.model_construct)
     dashboard: DashboardSettings = Field(default_factory=DashboardSettings.model_construct)
     log: LogSettings = Field(default_factory=LogSettings.model_construct)
+    tracing: TracingSettings = Field(default_factory=TracingSettings.model_construct)
     handlers: dict[str, str] = Field({}, examples=[{"report:weekly": "my_reports.weekly:handle"}])
     """Your own job types (docs/handlers.md): the type and the function that runs it, as
     `package.module:function`."""

@@ -52,7 +52,9 @@ from draftsman.questions.service.asking import Asking
 from draftsman.questions.service.questions import Questions
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
-from draftsman.worker.run_metrics import ENDED, LOST, SECONDS, STARTED, WAITING
+from draftsman.tracing.tracer import Span, active
+from draftsman.worker.run_metrics import ENDED, LOST, QUEUE_WAIT, SECONDS, STARTED, WAITING
+from draftsman.worker.run_trace import begin_run, end_run, record_questions
 from draftsman.workflows.service.workflows import Workflows
 
 # Deadlines of runs: a single timer for all of them, set for the earliest.
@@ -195,11 +197,18 @@ class Execution:
         self._on_refusal: Callable[[Execution], None] | None = None
         self._counted_at: float | None = None
         """When the run was counted as started; None: it was counted as ended, too."""
+        self._span: Span | None = None
+        """The span of the run, while traces are recorded."""
+        self._failure: Failure | None = None
 
     def count_start(self) -> None:
         """Count the start of the run."""
         self._counted_at = self._deadlines.loop.time()
         STARTED.add(self.job.queue, self.job.type)
+        if (waited := self.job.waited) is not None:
+            QUEUE_WAIT.add(self.job.queue, self.job.type, seconds=waited)
+        if (tracer := active()) is not None:
+            self._span = begin_run(tracer, self.job)
 
     def count_end(self, outcome: str | None = None) -> None:
         """Count the end of the run, once; by default with the status that this worker stored."""
@@ -212,6 +221,9 @@ class Execution:
         self._counted_at = None
         ENDED.add(self.job.queue, self.job.type, outcome)
         SECONDS.add(self.job.queue, self.job.type, seconds=seconds)
+        if self._span is not None and outcome != LOST:  # who rescues a lost run records it
+            end_run(self._span, outcome, self._failure)
+        self._span = None
 
     def start(
         self, on_end: Callable[[Execution], None], on_refusal: Callable[[Execution], None]
@@ -306,6 +318,8 @@ class Execution:
         """Run the handler; any exception becomes an outcome of the run."""
         self.task = asyncio.current_task()  # of an eager task, before `start` has it
         RUN.set((self.job.name, self.job.run))
+        if self._span is not None:
+            self._span.activate()
         self._begun = True
         try:
             if self._stop_reason is not None:
@@ -358,6 +372,7 @@ class Execution:
         left = self._limits.timeout
         if self.job.run > 1:
             left -= await self._check_runtime()
+            await self._record_questions()
         context = self._context = RunContext(self.job, self._services, left, self._limits)
         allow_grace(context, self._continue_in_grace)
         interrupt_by(context, self._interrupt)
@@ -415,7 +430,17 @@ class Execution:
         left = self._deadlines.remove(self._time_out)
         if (job := await self._continue(self, seconds, on_poll)) is not None:
             self._deadlines.add(self._time_out, left)
+            if self._span is not None:
+                self._span.activate()
+            await self._record_questions()
         return job
+
+    async def _record_questions(self) -> None:
+        """Record the questions of the run before this one, while traces are recorded."""
+        if self._span is not None and (tracer := active()) is not None:
+            with contextlib.suppress(DraftsmanError):
+                questions, _ = await self._services.questions.of_job(self.job.number)
+                record_questions(tracer, self.job, questions)
 
     def _time_out(self) -> None:
         self.cancel("timeout")
@@ -471,6 +496,7 @@ class Execution:
     async def _end_failed(self, failure: Failure) -> None:
         if (run := self._worker_run) is not None:
             failure.args = (*run.shown([*failure.args]),)
+        self._failure = failure
         await self._end(lambda: self._services.settlement.failure(self.job, failure), failure)
 
     async def _store_log(self, write: Callable[[], Awaitable[Any]]) -> None:

@@ -19,6 +19,13 @@ ENDED: Final = Totals(
         ("queue", "type", "outcome"),
     )
 )
+QUEUE_WAIT: Final = Distribution(
+    Histogram(
+        "queue_wait_seconds",
+        "Durations from when a job began to wait for a worker until a run of this worker started.",
+        ("queue", "type"),
+    )
+)
 SECONDS: Final = Distribution(
     Histogram("run_seconds", "Durations of runs of this worker.", ("queue", "type"))
 )

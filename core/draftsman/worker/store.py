@@ -13,6 +13,7 @@ from draftsman.database.selection import ALL, Selection
 from draftsman.jobs.job import OnLost, Status
 from draftsman.jobs.retries import CHAIN_LIMIT
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.worker.run_trace import LostRun
 
 _Q = load(__name__)
 
@@ -55,6 +56,11 @@ async def rescue_candidates(
     params = {"dead": list(dead), "lease": lease}
     params |= term.params(limit) | selection.params
     return [job for (job,) in await rows(conn, _Q["rescue_candidates"], params)]
+
+
+async def lost_runs(conn: Connection, jobs: Sequence[int]) -> list[LostRun]:
+    """Return the runs of rescued jobs that this transaction has closed."""
+    return await fetch_all(conn, _Q["lost_runs"], {"jobs": list(jobs)}, LostRun)
 
 
 async def suspects(conn: Connection, term: LeaderTerm, selection: Selection = ALL) -> int:

@@ -155,6 +155,16 @@ SELECT number, status, on_lost,
             THEN pg_notify('draftsman_jobs', queue)::text END AS notified
   FROM updated
 
+-- The runs of rescued jobs that this transaction has closed, for their traces.
+-- name: lost_runs
+SELECT r.job, r.ordinal AS run, q.id, q.overrides ->> 'traceparent' AS traceparent, q.type, s.queue,
+       r.started_at, r.finished_at
+  FROM draftsman.job_states s
+  JOIN draftsman.job_requests q ON q.number = s.number
+  JOIN draftsman.job_runs r ON r.job = s.number AND r.ordinal = s.run_count
+ WHERE s.number = ANY (%(jobs)s::bigint[]) AND r.finished_at = draftsman.now()
+ ORDER BY r.job
+
 -- The trials of jobs that were lost together.
 -- name: suspects
 SELECT draftsman.try_suspects(%(only)s::bigint[], %(without)s::bigint[])

@@ -86,7 +86,7 @@ class Queue(Exchanges):
 
 def job(number: int, place: int | None, status: Status = Status.RUNNING) -> ClaimedJob:
     """Return a claimed job."""
-    return ClaimedJob([number, number, 1, status.value, "noop", *[None] * 21, place])
+    return ClaimedJob([number, number, 1, status.value, "noop", *[None] * 22, place])
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ class Run:
 def claimed(*tokens: int, status: Status = Status.RUNNING) -> list[ClaimedJob]:
     """Return claimed jobs with these fencing tokens."""
     return [
-        ClaimedJob([1, token, 1, status.value, "noop", *[None] * 21, place])
+        ClaimedJob([1, token, 1, status.value, "noop", *[None] * 22, place])
         for place, token in enumerate(tokens, 1)
     ]
 

@@ -12,13 +12,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from draftsman.database.database import DATABASE_ERRORS, Connection, Database
 from draftsman.deliveries.dispatcher import LATENESS, SENT
 from draftsman.errors import DatabaseUnreachable, Failure
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.runtime import Runtime
 from draftsman.worker.health_server import WorkerHealth
 from draftsman.worker.leader import SWEPT
-from draftsman.worker.run_metrics import ENDED, SECONDS, STARTED
+from draftsman.worker.run_metrics import ENDED, QUEUE_WAIT, SECONDS, STARTED
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
 from tests.core.worker.workers import (
@@ -76,7 +76,44 @@ async def test_the_end_of_each_run_is_counted_once_with_its_outcome(
         await wait_for_status(rt, number, status)
     assert STARTED.value(queue, "noop") == 1
     assert ENDED.value(queue, "noop", outcome) == 1
-    assert SECONDS.count(queue, "noop") == 1
+    assert SECONDS.count(queue, "noop") == QUEUE_WAIT.count(queue, "noop") == 1
+
+
+@pytest.mark.parametrize("prefetch", [0, 1])
+async def test_the_wait_for_a_worker_is_that_before_the_run_started(
+    rt: Runtime, make: Factory, conn: Connection, prefetch: int
+) -> None:
+    """Of a job that was claimed ahead, until it got its slot; of a later run, since its answer."""
+    first = await make.queued()
+    queue = (await rt.read_model.job(first)).queue
+    second = await make.queued(queue=queue)
+    await run(
+        conn,
+        "UPDATE draftsman.job_states SET queued_at = draftsman.now() - interval '100 s'"
+        " WHERE number = %(job)s",
+        {"job": first},
+    )
+    waits: dict[str, float] = {}
+
+    async def asks(ctx: RunContext) -> Outcome:
+        run = worker_run(ctx).job
+        waits[f"{run.number}.{run.run}"] = run.waited or 0.0
+        await asyncio.sleep(0.2)  # what a job that was claimed ahead waits for
+        await ctx.ask("color", "Which color?", choices=["red", "blue"])
+        return Done({})
+
+    workers = runtime_with(rt, prefetch=prefetch)
+    async with running_worker(workers, {"noop": asks}, queues=(queue,), slots=1):
+        for number in (first, second):
+            await wait_for_status(rt, number, Status.WAITING_FOR_INPUT)
+        await make.answer(first, "red")
+        await wait_for_end(rt, first)
+    assert 100 <= waits[f"{first}.1"] < 160
+    assert 0.2 <= waits[f"{second}.1"] < 60
+    assert 0 <= waits[f"{first}.2"] < 60
+    assert QUEUE_WAIT.count(queue, "noop") == 3
+    text = QUEUE_WAIT.render()
+    assert f'draftsman_queue_wait_seconds_bucket{{queue="{queue}",type="noop",le="60"}} 2' in text
 
 
 async def test_a_run_that_is_aborted_by_a_shutdown_was_resumed(rt: Runtime, make: Factory) -> None:

@@ -128,6 +128,7 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "deliveries.message_facts": _with(lambda conn, item: deliveries.message_facts(conn, item.seq)),
     "deliveries.group_stop": _with(lambda conn, item: deliveries.group_stop(conn, item.seq)),
+    "jobs.submission": Call(lambda conn: jobs.submission(conn, WAITS)),
     "jobs.lock": Call(lambda conn: jobs.lock(conn, WAITS)),
     "deliveries.finish: sent": _finish(DeliveryTransition(DeliveryStatus.SENT, ref="ref")),
     "deliveries.finish: again": _finish(

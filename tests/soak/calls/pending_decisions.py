@@ -20,6 +20,9 @@ CALLS: Final[dict[str, Call]] = {
     "pending_decisions.of_question": Call(
         lambda conn: pending_decisions.of_question(conn, NEWEST, 1, "anna")
     ),
+    "pending_decisions.of_jobs": Call(
+        lambda conn: pending_decisions.of_jobs(conn, [NEWEST, NEWEST - 1])
+    ),
     "pending_decisions.newest_of": Call(
         lambda conn: pending_decisions.newest_of(conn, "anna", NEWEST)
     ),

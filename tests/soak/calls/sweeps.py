@@ -130,6 +130,7 @@ CALLS: Final[dict[str, Call]] = {
     "worker.rescue: a dead worker": _rescue([WORKER], ALIVE, rows=3000, why=CREWS),
     "worker.rescue: all workers died": _rescue(WORKER_IDS, ALIVE, RUNNING, 4500, CREWS),
     "worker.rescue: all leases ended": _rescue([], 0, rows=4500, why=CREWS),
+    "worker.lost_runs": Call(lambda conn: worker.lost_runs(conn, [last_of("running")])),
     "worker.suspects": Call(
         lambda conn: worker.suspects(conn, LEADER), 9000, SUSPECTS, whole=("suspects",)
     ),

@@ -10,6 +10,7 @@ from jsonschema import validate
 from draftsman_testing.factories import Factory
 from draftsman_tui.cli import lists
 from draftsman_tui.cli.app import ListCommand
+from draftsman_tui.cli.jobs import jobs
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.commands import commands
 
@@ -53,6 +54,31 @@ async def test_each_list_counts_its_rows(cli: Cli, make: Factory) -> None:
         assert document == {"count": expected, "capped": False}, words
     assert lists > 15
     (await cli("stats", "--count")).refused(2, "--count requires --people")
+
+
+async def test_a_limit_counts_the_rows_that_conditions_and_the_order_leave(
+    cli: Cli, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refunds = [await make.completed(title="refund", notify=("log",)) for _ in range(2)]
+    queued = [await make.queued(title="mail", notify=("log",)) for _ in range(3)]
+
+    async def numbers(*options: object) -> list[int]:
+        return [job["number"] for job in (await cli("jobs", "--json", *options)).json]
+
+    assert await numbers("--sort", "-finished", "--limit", 2) == refunds[::-1]
+    assert await numbers("--sort", "job", "--limit", 1) == refunds[:1]
+    assert await numbers("--where", "title:refund", "--limit", 1) == refunds[1:]
+    cut = await cli("jobs", "--where", "title:refund", "--limit", 1)
+    assert cut.err == "1 of 2 jobs; for more, use --limit, at most 1,000\n"
+    first = (await cli("deliveries", "--sort", "job", "--limit", 1, "--json")).json
+    assert [delivery["job"] for delivery in first] == refunds[:1]
+    for module in (lists, jobs):
+        monkeypatch.setattr(module, "COUNT_LIMIT", 3)
+    assert await numbers("--where", "title:refund") == []
+    err = (await cli("jobs", "--where", "title:refund", "--limit", 1)).err
+    older = f"draftsman jobs --limit 1 --where title:refund --before D-{queued[0]}"
+    assert f"jobs; to search older jobs: {older}\n" in err
+    assert "--where and --sort looked at the first" in err
 
 
 async def test_jobs_are_counted_with_each_filter(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import click
 from draftsman.formats.shown_zone import SHOWN_ZONE
 from draftsman.processes import early_signals
 from draftsman.processes.process_name import PROCESS_NAME
+from draftsman.tracing.tracer import TRACEPARENT_VARIABLE, called_by
 from draftsman_tui.terminal.output import CommandOutput
 
 if TYPE_CHECKING:
@@ -74,6 +76,11 @@ class App:
     _digest: str | None = field(default=None, init=False)
 
     @property
+    def selects(self) -> bool:
+        """Whether a list has conditions or an order, which apply before its limit."""
+        return bool(self.sort or self.where)
+
+    @property
     def out(self) -> CommandOutput:
         """Output of the command."""
         return CommandOutput(json=self.json, color=self.color, pager=self.pager is not False)
@@ -110,9 +117,10 @@ class App:
         self.uses_fallback_url = settings.uses_fallback_url
         from draftsman.runtime import open_runtime
 
-        async with open_runtime(settings, read_only=read_only, pooled=pooled) as runtime:
-            self._remember_validation()
-            yield runtime.seen_by(await runtime.actor())
+        with called_by(os.environ.get(TRACEPARENT_VARIABLE)):
+            async with open_runtime(settings, read_only=read_only, pooled=pooled) as runtime:
+                self._remember_validation()
+                yield runtime.seen_by(await runtime.actor())
 
     def _basic_settings(self) -> Settings:
         """Return the settings, without their models if the configuration is known to be valid."""
@@ -226,7 +234,7 @@ def list_options(entity: Entity[Any]) -> list[click.Parameter]:
         click.Option(
             ["--sort"],
             metavar="COLUMN",
-            help=f"Sort the listed rows, such as by {example}; -COLUMN: descending.",
+            help=f"Sort by a column, such as {example}; -COLUMN: descending.",
             **options,
         ),
         click.Option(

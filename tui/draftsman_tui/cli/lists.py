@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MAX_ROWS: Final = 1000
 """Maximum number of rows of a listing."""
+SELECTED_FROM: Final = f"--where and --sort looked at the first {COUNT_LIMIT:,} {{}}"
 
 
 def list_rows(entity: ListedEntity[Any]) -> Callable[[App], Awaitable[None]]:
@@ -35,11 +36,11 @@ def list_rows(entity: ListedEntity[Any]) -> Callable[[App], Awaitable[None]]:
 
 
 def rows_to_read(app: App, limit: int) -> int:
-    """Return how many rows a list reads: as many as are counted for `--count`, else one more.
+    """Return how many rows a list reads: one more than it shows, which `print_list` leaves out.
 
-    `print_list` leaves out the last, and says so.
+    Those that are counted, or from which `--where` and `--sort` select, are at most `COUNT_LIMIT`.
     """
-    return COUNT_LIMIT if app.counts else limit + 1
+    return COUNT_LIMIT if app.counts or app.selects else limit + 1
 
 
 def print_count(app: App, count: int) -> None:
@@ -69,11 +70,14 @@ def print_list(
     `limit` the rest is left out, which stderr says also beside a pipe.
     """
     now = now or datetime.now(UTC)
+    is_part = app.selects and len(rows) >= COUNT_LIMIT
+    rows = selected(app, entity, rows, now)
     if limit is not None and len(rows) > limit and not app.counts:
         rows = rows[:limit]
         more = "" if limit == MAX_ROWS else f"; for more, use --limit, at most {MAX_ROWS:,}"
         app.out.info(f"the first {limit:,} are listed{more}")
-    rows = selected(app, entity, rows, now)
+    if is_part:
+        app.out.info(SELECTED_FROM.format("rows of the list"))
     if app.counts:
         print_count(app, len(rows))
     elif app.json:

@@ -96,6 +96,11 @@ class DashboardCommand:
         """Whether the names may be those of questions."""
         return any(action.about is About.QUESTION for action in self.actions)
 
+    @property
+    def changes_rows(self) -> bool:
+        """Whether it changes the selected rows, or those that it names."""
+        return self.on is not None and (self.needs is not None or self.writes)
+
     def is_shown(self, view_name: str) -> bool:
         """Return whether the key bar shows it in a view."""
         return self.footer if isinstance(self.footer, bool) else view_name in self.footer

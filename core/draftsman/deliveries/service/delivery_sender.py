@@ -55,6 +55,7 @@ from draftsman.people.policy import Policy
 from draftsman.people.service.linked_policy import with_identity_links
 from draftsman.questions.store import questions
 from draftsman.settings.notifications import NotificationSettings
+from draftsman.tracing.tracer import SpanContext, submission_of
 
 COPIED_KINDS: Final = frozenset(
     {DeliveryKind.QUESTION, DeliveryKind.REMINDER, DeliveryKind.RESULT, DeliveryKind.NOTICE}
@@ -87,6 +88,14 @@ class DeliverySender:
             max_delay=settings.max_delay,
         )
         self.limits = RateLimits(db)
+
+    async def submission(self, job: int) -> SpanContext | None:
+        """Return the submission of a job, the parent of the spans of its deliveries."""
+        with contextlib.suppress(DraftsmanError):
+            async with self._db.connection() as conn:
+                if (found := await jobs.submission(conn, job)) is not None:
+                    return submission_of(*found)
+        return None
 
     async def claim(
         self,

@@ -24,6 +24,8 @@ from draftsman.outbound import secret_values, server_sent_events
 from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse, retry_after
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.settings.llm import LlmSettings
+from draftsman.tracing import gen_ai
+from draftsman.tracing.tracer import Kind, span
 
 STEP: Final = "generate"
 TEXT: Final = "generated.txt"
@@ -58,16 +60,21 @@ async def _generate(run: WorkerRun, payload: LlmGenerate, invocation: str) -> di
     call = HttpCall("POST", url, headers, json.dumps(body, ensure_ascii=False).encode())
     trusted = [] if settings.base_url is None else [settings.base_url]
     client = HttpClient(run.settings.http, trusted=trusted)
-    completion = Completion(model=payload.model or settings.model)
+    model = payload.model or settings.model
+    completion = Completion(model=model)
+    attributes = gen_ai.call(settings.provider, model)
     try:
-        async with client.stream(call, Timeouts.of(run.limits)) as response:
-            run.log.write(f"POST {response.where}: {response.status} {response.reason}")
-            if response.status != 200:
-                raise await _error_failure(response, key)
-            async for event in server_sent_events.parse_events(response.chunks()):
-                provider.add_event(event, completion)
-                if completion.is_complete:
-                    break
+        with span(gen_ai.call_name(model), attributes, Kind.CLIENT) as traced:
+            async with client.stream(call, Timeouts.of(run.limits)) as response:
+                run.log.write(f"POST {response.where}: {response.status} {response.reason}")
+                if response.status != 200:
+                    raise await _error_failure(response, key)
+                async for event in server_sent_events.parse_events(response.chunks()):
+                    provider.add_event(event, completion)
+                    if completion.is_complete:
+                        break
+            tokens = completion.input_tokens, completion.output_tokens
+            traced.set(gen_ai.response(completion.model, *tokens))
     finally:
         if completion.input_tokens or completion.output_tokens:
             await run.usage(completion.usage())

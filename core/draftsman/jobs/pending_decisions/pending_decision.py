@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.channels import ChannelName
 from draftsman.errors import UsageError
 from draftsman.ids import job_name, question_name
+from draftsman.jobs.job_summary import HeldDecision
 from draftsman.people.actor import Actor
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ class PendingDecision:
         if self.question is None:
             return job_name(self.job)
         return question_name(self.job, self.question)
+
+    @property
+    def held(self) -> HeldDecision:
+        """What lists show of it."""
+        verb = "answered" if self.decision.get("decision") is None else "decided"
+        return HeldDecision(
+            "canceled" if self.question is None else verb, self.voter, self.applies_at
+        )
 
     @property
     def actor(self) -> Actor:

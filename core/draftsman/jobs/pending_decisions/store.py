@@ -57,6 +57,11 @@ async def of_question(
     return await fetch_one(conn, _Q["of_question"], params, PendingDecision)
 
 
+async def of_jobs(conn: Connection, jobs: Sequence[int]) -> list[PendingDecision]:
+    """Return of each job the decision that takes effect first."""
+    return await fetch_all(conn, _Q["of_jobs"], {"jobs": list(jobs)}, PendingDecision)
+
+
 async def newest_of(conn: Connection, voter: str, job: int | None) -> PendingDecision | None:
     """Return the newest decision of a person, also of a single job; None without one."""
     return await fetch_one(conn, _Q["newest_of"], {"voter": voter, "job": job}, PendingDecision)

@@ -14,6 +14,14 @@ SELECT id, job, question, source, source_event_id, actor_id, actor_display_name,
   FROM draftsman.pending_decisions
  WHERE job = %(job)s AND question = %(question)s AND voter = %(voter)s
 
+-- The first decision to take effect of each of these jobs.
+-- name: of_jobs
+SELECT DISTINCT ON (job) id, job, question, source, source_event_id, actor_id, actor_display_name, voter,
+       is_owner, decision, applies_at
+  FROM draftsman.pending_decisions
+ WHERE job = ANY (%(jobs)s::bigint[])
+ ORDER BY job, applies_at, id
+
 -- name: newest_of
 SELECT id, job, question, source, source_event_id, actor_id, actor_display_name, voter, is_owner,
        decision, applies_at

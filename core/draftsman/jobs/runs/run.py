@@ -144,7 +144,9 @@ class ClaimedJob(Requested):
     overrides = _Parsed[dict[str, Any]](21, json.loads)
     tags = _Parsed[list[str]](23, json.loads)
     created_at = _Parsed(24, datetime.fromisoformat)
-    place = _Column[int | None](26)
+    waited = _Column[float | None](26)
+    """Seconds that it waited for a worker until it was claimed, or started if that was later."""
+    place = _Column[int | None](27)
     """Its place among the jobs of its claim; None: a run that the claim settled handed it over."""
 
     @cached_property

@@ -83,7 +83,11 @@ class Questions:
         """Return open questions, marked if they wait for the viewer."""
         viewer = self._policy.resolve(viewer)
         return [
-            replace(question, for_viewer=waits_for(self._policy, viewer, question))
+            replace(
+                question,
+                for_viewer=waits_for(self._policy, viewer, question),
+                decided_by_viewer=question.decided_by == viewer.voter,
+            )
             for question in questions
         ]
 

@@ -43,6 +43,8 @@ from draftsman.sandbox.gateway.metering import (
 )
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.llm import GatewaySettings, PriceSettings
+from draftsman.tracing import gen_ai
+from draftsman.tracing.tracer import Attributes, Kind, span
 
 MAX_MODEL: Final = 200
 """Maximum characters of the name of a model."""
@@ -200,8 +202,12 @@ class Gateway:
             await reply.send_json(api_formats.BUDGET_STATUS[provider], body)
             return
         meter = Meter(estimate, len(call.body or b""))
+        model = estimate.model
+        attributes = gen_ai.call(self._settings.provider, model)
         try:
-            await self._forward(call, meter, reply)
+            with span(gen_ai.call_name(model), attributes, Kind.CLIENT) as traced:
+                await self._forward(call, meter, reply)
+                traced.set(_response_attributes(meter))
         finally:
             if meter.is_billed:
                 await self._record(id, meter)
@@ -275,6 +281,13 @@ class Gateway:
     ) -> None:
         body = api_formats.error_body(self._settings.provider, status, message)
         await reply.send_json(status, body, headers)
+
+
+def _response_attributes(meter: Meter) -> Attributes:
+    if not meter.is_billed:
+        return {"error.type": "refused" if meter.left else "not_sent"}
+    usage = meter.total()
+    return gen_ai.response(meter.model[:MAX_MODEL], usage.input, usage.output)
 
 
 def _wait(response: OutboundResponse, attempt: int) -> float | None:

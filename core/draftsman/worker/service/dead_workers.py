@@ -19,8 +19,10 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import Sweep, repeat
 from draftsman.people.actor import SYSTEM
 from draftsman.processes.host import Liveness, liveness
+from draftsman.tracing.tracer import active
 from draftsman.worker import store
 from draftsman.worker.registry import store as workers
+from draftsman.worker.run_trace import record_lost_run
 
 SUSPECTS_INTERVAL: Final = 2.0
 """Maximum seconds between two looks at the jobs that were lost together."""
@@ -121,6 +123,9 @@ class DeadWorkers:
         rescued = await store.rescue(
             conn, term, self._limit, selection, dead=dead, lease=self._lease
         )
+        if (tracer := active()) is not None and rescued:
+            for run in await store.lost_runs(conn, [job.number for job in rescued]):
+                record_lost_run(tracer, run)
         for job in rescued:
             if job.status is Status.FAILED and job.on_lost is OnLost.NEW_JOB:
                 await _insert_replacement(conn, job.number)

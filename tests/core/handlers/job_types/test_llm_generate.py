@@ -11,7 +11,9 @@ from respx import MockRouter
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman.tracing.open_telemetry.export import exporting
 from draftsman_testing.factories import Factory
+from draftsman_testing.trace_receiver import receiving_traces
 from tests.core.handlers.job_types.web_jobs import PLACE, SITE, configured, done, result_of
 from tests.core.worker.workers import run_of
 from tests.support.faulty_server import head, web
@@ -222,3 +224,31 @@ async def test_a_stream_that_stalls_ends_with_the_idle_limit(rt: Runtime, make: 
     assert job.last_error == f"{site.url('/v1/chat/completions')}: no byte for 0.2 s (idle limit)"
     usage = (await run_of(rt, job.number)).usage
     assert usage == {"input_tokens": 7, "output_tokens": 3, "models": ["m-1"]}
+
+
+async def test_a_call_is_a_span_with_its_tokens(
+    rt: Runtime, make: Factory, respx_mock: MockRouter
+) -> None:
+    respx_mock.post(f"{SITE}v1/messages").respond(content=bytewise(anthropic("Hé")))
+    respx_mock.post(f"{SITE}v1/chat/completions").respond(400, json={"error": {"code": "x"}})
+    async with receiving_traces() as receiver, exporting(receiver.url):
+        payload = {"prompt": "Say what nobody records", "max_tokens": 9}
+        answered = await done(model(rt, "anthropic"), make, "llm_generate", payload)
+        failed = await done(model(rt), make, "llm_generate", payload)
+    assert (answered.status, failed.status) == (S.COMPLETED, S.FAILED)
+    steps = [span.id for span in receiver.named("step")]
+    called, refused = receiver.named("chat m")
+    assert [called.parent, refused.parent] == steps
+    assert called.kind == "CLIENT"
+    assert called.attributes == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "anthropic",
+        "gen_ai.request.model": "m",
+        "gen_ai.response.model": "c-1",
+        "gen_ai.usage.input_tokens": 7,
+        "gen_ai.usage.output_tokens": 3,
+    }
+    assert refused.attributes["gen_ai.provider.name"] == "openai"
+    assert refused.attributes["error.type"] == "Failure"
+    assert refused.error is not None
+    assert b"nobody records" not in b"".join(request.body for request in receiver.requests)

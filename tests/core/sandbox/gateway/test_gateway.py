@@ -26,6 +26,9 @@ from draftsman.sandbox.gateway_access import GatewayAccess, Provider
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.llm import GatewaySettings, PriceSettings
 from draftsman.settings.secret import SecretSettings
+from draftsman.tracing.open_telemetry.export import exporting
+from draftsman.tracing.tracer import span
+from draftsman_testing.trace_receiver import receiving_traces
 from tests.support.faulty_server import FaultyServer, answer, chunk, head, web
 
 KEY = "sk-the-real-key"
@@ -472,3 +475,21 @@ def test_the_end_of_a_limit_is_a_span() -> None:
     assert limit_reset({"x-ratelimit-reset-requests": "soon"}) is None
     both = {"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "2s"}
     assert limit_reset(both) == 2
+
+
+async def test_a_call_of_an_agent_is_a_span_of_its_run(server: FaultyServer) -> None:
+    async with receiving_traces() as receiver, exporting(receiver.url):
+        with span("run", {}):
+            async with served(server) as peer:
+                await peer.client.post("/v1/messages", json=ASK)
+                await asyncio.wait_for(peer.recorded.wait(), 10)
+                server.routes["/v1/messages"] = head(400)
+                await peer.client.post("/v1/messages", json=ASK)
+    [run] = receiver.named("run")
+    called, refused = receiver.named("chat claude-x")
+    assert (called.parent, refused.parent) == (run.id, run.id)
+    assert called.attributes["gen_ai.response.model"] == "claude-x-1"
+    assert called.attributes["gen_ai.usage.input_tokens"] == 110
+    assert called.attributes["gen_ai.usage.output_tokens"] == 20
+    assert "error.type" not in called.attributes
+    assert refused.attributes["error.type"] == "refused"

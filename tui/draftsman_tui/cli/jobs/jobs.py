@@ -14,7 +14,7 @@ from draftsman.durations import format_duration
 from draftsman.entities import cells
 from draftsman.entities.cells import Cell
 from draftsman.entities.filter_values import unknown_value
-from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
+from draftsman.entities.jobs import DEAD_LETTERS, JOBS, decision_text, status_of
 from draftsman.entities.queues import hold_text
 from draftsman.errors import Refused, UsageError
 from draftsman.formats import times
@@ -25,7 +25,7 @@ from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.retries import layer
 from draftsman.text import first_line
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.lists import print_count, print_list, print_table, selected
+from draftsman_tui.cli.lists import SELECTED_FROM, print_count, print_list, print_table, selected
 from draftsman_tui.cli.queues.order import print_queued
 from draftsman_tui.common.jobs import reason_data, status_text
 from draftsman_tui.terminal import params
@@ -33,7 +33,7 @@ from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
-    from draftsman.jobs.job_summary import JobFilters, JobSummary
+    from draftsman.jobs.job_summary import JobFilters, JobPage, JobSummary
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
 
@@ -106,7 +106,8 @@ async def jobs(
 
     Of jobs that are named, such as D-7 D-10..D-20, those that match the filters.
 
-    --sort sorts only the listed jobs, which are the newest; use --limit for more.
+    --where and --sort look at the newest 10,000 jobs that match the other filters; --limit counts
+    what they leave.
     """
     if queued:
         other_filters = {name: value for name, value in filters.items() if name != "queue"}
@@ -133,7 +134,10 @@ async def jobs(
             filters["limit"] = MAX_JOBS
         counts: JobFilters = {**filters, "statuses": statuses, "since": oldest, "until": newest}  # type: ignore[typeddict-item]
         counts |= {"paused": paused, "invoker": invoker}
+        limit = filters["limit"]
         page_filters: JobFilters = {**counts, "before": cursor}
+        if app.selects:
+            page_filters["limit"] = COUNT_LIMIT
         if app.counts:
             print_count(app, await _count(app, rt, counts, page_filters))
             return
@@ -141,25 +145,18 @@ async def jobs(
         now = datetime.now(UTC)
         page_jobs = await rt.read_model.with_figures(page.jobs)
         filters |= {"mine": mine, "sort": app.sort, "where": app.where}
-        shown = selected(app, JOBS, page_jobs, now)
+        matching = selected(app, JOBS, page_jobs, now)
+        shown = matching[:limit]
         if app.json:
             app.out.document([JOBS.data(job) for job in shown])
         elif shown:
             await _show(app, rt, shown)
-        if shown and len(page_jobs) == filters["limit"]:
-            options = {"status": ",".join(names), "since": since, "until": until, **filters}
-            older = _older(page_jobs[-1].number, options)
-            await _print_more(app, rt, counts, len(shown), older)
+        options = {"status": ",".join(names), "since": since, "until": until, **filters}
+        await _print_rest(app, rt, counts, options, page, len(matching))
         if not shown and page.scanned_to is None:
             unknown = "" if page_jobs else await unknown_value(rt, filters)
             narrowed = bool(since or until or before or _has_filters(filters))
             _print_no_jobs(app, names, unknown, narrowed=narrowed)
-        if page.scanned_to is not None:
-            options = {"status": ",".join(names), "since": since, "until": until, **filters}
-            older = _older(page.scanned_to, options)
-            app.out.info(
-                f"searched back to {job_name(page.scanned_to)}; to search older jobs: {older}"
-            )
 
 
 @command("why", section="Jobs", examples=("draftsman why D-142", "draftsman why D-142/1"))
@@ -211,8 +208,8 @@ async def _show(app: App, rt: Runtime, jobs: Sequence[JobSummary]) -> None:
     for question in open_questions:
         questions_by_job[question.job].append(question)
 
-    def next_cell(job: JobSummary, _: datetime) -> Cell:
-        return cells.text(_next(job, questions_by_job[job.number]))
+    def next_cell(job: JobSummary, now: datetime) -> Cell:
+        return cells.text(decision_text(job, now) or _next(job, questions_by_job[job.number]))
 
     # there is room for a whole status; next are the commands to use, instead of live progress
     entity = JOBS.with_cell("STATUS", lambda job, _: status_of(job, full=True))
@@ -273,13 +270,32 @@ async def _count(app: App, rt: Runtime, counted: JobFilters, filters: JobFilters
     return count
 
 
-async def _print_more(app: App, rt: Runtime, filters: JobFilters, shown: int, older: str) -> None:
-    """Print how many jobs match, and the command that lists older ones, if there are more."""
-    counts = None if app.where else await rt.read_model.counts(**filters)
-    if counts is None:
-        app.out.info(f"there may be more jobs; to list older jobs: {older}")
-    elif (total := sum(counts.values())) > shown:
-        app.out.info(f"{shown:,} of {count_text(total)} jobs; to list older jobs: {older}")
+async def _print_rest(
+    app: App,
+    rt: Runtime,
+    counts: JobFilters,
+    options: Mapping[str, Any],
+    page: JobPage,
+    matching: int,
+) -> None:
+    """Print how many jobs match that are not listed, and the command that lists older ones."""
+    limit = options["limit"]
+    if app.selects and matching > limit:
+        more = f"; for more, use --limit, at most {MAX_JOBS:,}" if limit < MAX_JOBS else ""
+        app.out.info(f"{limit:,} of {matching:,} jobs{more}")
+    if page.scanned_to is not None:
+        older = _older(page.scanned_to, options)
+        app.out.info(f"searched back to {job_name(page.scanned_to)}; to search older jobs: {older}")
+    elif len(page.jobs) == (COUNT_LIMIT if app.selects else limit):
+        older = _older(page.jobs[-1].number, options)
+        if app.selects:
+            app.out.info(f"{SELECTED_FROM.format('jobs')}; to search older jobs: {older}")
+            return
+        found = await rt.read_model.counts(**counts)
+        if found is None:
+            app.out.info(f"there may be more jobs; to list older jobs: {older}")
+        elif (total := sum(found.values())) > limit:
+            app.out.info(f"{limit:,} of {count_text(total)} jobs; to list older jobs: {older}")
 
 
 def _older(number: int, options: Mapping[str, Any]) -> str:

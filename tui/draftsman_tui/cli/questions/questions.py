@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Final
 
 import click
 
@@ -11,9 +12,12 @@ from draftsman.entities.questions import INBOX
 from draftsman.formats.amounts import count_text, counted
 from draftsman.ids import JobRef, job_name
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.lists import print_count, print_list, selected
+from draftsman_tui.cli.lists import print_count, print_list, rows_to_read, selected
 from draftsman_tui.common.questions import describe
 from draftsman_tui.terminal import params
+
+MAX_QUESTIONS: Final = 200
+"""Questions of the list in the order of their deadlines."""
 
 
 @command(
@@ -39,7 +43,8 @@ async def questions(app: App, job: JobRef | None) -> None:
         number = None if job is None else await number_of(rt, job)
         actor = await rt.actor()
         viewer = None if app.json and not app.counts else actor
-        open_questions = await rt.questions.open(number, fold_for=viewer)
+        limit = rows_to_read(app, MAX_QUESTIONS - 1)
+        open_questions = await rt.questions.open(number, limit, fold_for=viewer)
         now = datetime.now(UTC)
         shown = selected(app, INBOX, open_questions, now)
         if app.counts:

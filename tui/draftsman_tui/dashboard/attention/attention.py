@@ -44,9 +44,10 @@ class AttentionCount:
 def responders_of(question: OpenQuestion) -> tuple[str, ...]:
     """Return the people and groups that an open question waits for, and `ME` for the viewer.
 
-    While a person works on the answer or was asked for it, these are its holders.
+    While a person works on the answer or was asked for it, these are its holders. A question that
+    the viewer decided keeps its place until the decision takes effect.
     """
-    return (*_named(question), *[ME] * question.for_viewer)
+    return (*_named(question), *[ME] * (question.for_viewer or question.decided_by_viewer))
 
 
 def _named(question: OpenQuestion) -> tuple[str, ...]:

@@ -142,6 +142,9 @@ class BaseScreen(Screen[None]):
     def pin_preview(self, job: int | None) -> None:
         """Show a job in the preview while a dialog asks about it; None: that of the row again."""
 
+    def release_rows(self, jobs: Sequence[int] | None = None) -> None:
+        """Keep the cursor in its place when rows leave it: the selected, or those of jobs."""
+
     def keep_marked(self, numbers: Sequence[int]) -> None:
         """Clear the marks of all rows but those of the given jobs."""
 
@@ -365,11 +368,12 @@ class BaseScreen(Screen[None]):
                 raise Refused(f"{command.name} is available in: {', '.join(sorted(command.on))}")
             if reason := self.refusal(command, named=bool(names)):
                 raise Refused(reason)
+            screen: Any = self
             if names:
-                rows = await named_rows(self.rt, command, names)
-                await command.run(NamedRows(self, rows), text)
-            else:
-                await command.run(self, text)
+                screen = NamedRows(self, await named_rows(self.rt, command, names))
+            if command.changes_rows:
+                self.release_rows(screen.jobs() if names else None)
+            await command.run(screen, text)
         if command.needs is not None:
             self.reload()
 

@@ -110,7 +110,7 @@ PAUSED: Final = "paused"
 
 def _next(row: JobSummary, now: datetime) -> Cell:
     """Return what is next for a job, with a spinner while it runs."""
-    if row.status is not Status.RUNNING or row.job_paused:
+    if row.status is not Status.RUNNING or row.job_paused or row.decision is not None:
         return next_cell(row, now)
     return cells.text(live_text(row, now, SPINNER[int(now.timestamp()) % len(SPINNER)]), "busy")
 

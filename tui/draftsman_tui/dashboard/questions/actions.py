@@ -218,6 +218,7 @@ def _submitter(screen: BaseScreen, question: Question) -> Submit:
         else:
             decide = bulk_answers.DECIDING[typed.decision]
             submitted = decide(call, row, typed.text)
+        screen.release_rows([question.job])
         try:
             result = await submitted
         except Refused:

@@ -32,7 +32,6 @@ class InboxResource(ListedResource[OpenQuestion]):
         "person": lambda row: row.requester,
         "question": lambda row: _same_question(row),
     }
-    mine_first = True
     two_lines_below = 140
     entity = INBOX
 
@@ -47,6 +46,10 @@ class InboxResource(ListedResource[OpenQuestion]):
             return rows
         counts = await rt.questions.counts(viewer)
         return replace(rows, total=counts.for_you if query.filter else counts.open)
+
+    def is_first(self, row: OpenQuestion) -> bool:
+        """Return whether it waits for the user, or did until they decided it."""
+        return ME in responders_of(row)
 
     def question(self, row: OpenQuestion) -> tuple[int, int]:
         return row.job, row.ordinal

@@ -14,6 +14,7 @@ from draftsman.formats.amounts import count_text
 
 NONE = "(none)"
 """Label of rows without a value."""
+_KEY: Final = "group:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,12 @@ class GroupHead:
     @property
     def key(self) -> str:
         """Key among the rows of the table, in which no other row starts with `group:`."""
-        return f"group:{self.label}"
+        return f"{_KEY}{self.label}"
+
+    @staticmethod
+    def is_key(key: str) -> bool:
+        """Return whether a key of a table is that of a head."""
+        return key.startswith(_KEY)
 
     @property
     def count(self) -> str:

@@ -145,8 +145,6 @@ class Resource(ABC, Generic[T]):
     """Whether the job of a row may be queued."""
     default_group: ClassVar[str] = ""
     """How the rows are grouped until the user sorts or groups them; rules separate the groups."""
-    mine_first: ClassVar[bool] = False
-    """Whether rows that wait for the user come first in the default order."""
 
     def __init_subclass__(cls, *, is_table: bool = True) -> None:
         super().__init_subclass__()
@@ -177,6 +175,10 @@ class Resource(ABC, Generic[T]):
     def charts(self, row: T, width: int, height: int) -> Sequence[Sequence[Cell]]:
         """Return the charts of a row, as rows of cells whose bars have that height."""
         return ()
+
+    def is_first(self, row: T) -> bool:
+        """Return whether the row is before the others in the default order."""
+        return False
 
     def filter_fields(self, row: T) -> FilterFields:
         """Return the values that a filter matches."""

@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from draftsman.actions.action import About, Action
 from draftsman.entities.entity import in_order
-from draftsman.entities.filter_values import ME
 from draftsman.errors import Refused
 from draftsman.formats.amounts import count_text
 from draftsman.ids import job_name
@@ -153,9 +152,8 @@ def shown_lines(resource: Resource[Any], state: TableState) -> Sequence[Any] | N
     if state.rows is None:
         return None
     rows = _sorted(resource, state, state.rows.items)
-    if resource.mine_first and not state.sort and not state.down:
-        fields = resource.filter_fields
-        rows = sorted(rows, key=lambda row: ME not in fields(row).responders)
+    if not state.sort and not state.down:
+        rows = sorted(rows, key=lambda row: not resource.is_first(row))
     if group := state.grouping(resource):
         order = resource.group_order.get(group, ())
         rules = state.group is None and not state.folded
@@ -289,7 +287,8 @@ class MainScreen(BaseScreen):
         """The marked questions, or those of a filtered inbox; None: all for the user."""
         if self._view != "inbox" or not (self.table.marked or self.state.filter):
             return None
-        return self.table.selected if self.table.marked else self.table.rows
+        rows = self.table.selected if self.table.marked else self.table.rows
+        return [row for row in rows if not row.decided_by_viewer]
 
     @property
     def deliveries(self) -> list[int]:
@@ -467,6 +466,14 @@ class MainScreen(BaseScreen):
         if not numbers and not optional:
             raise Refused("select a row with a job first")
         return numbers
+
+    def release_rows(self, jobs: Sequence[int] | None = None) -> None:
+        table = self.table
+        if jobs is None:
+            table.release(table.selected)
+            return
+        numbers = set(jobs)
+        table.release(row for row in table.rows if not numbers.isdisjoint(self.resource.jobs(row)))
 
     def keep_marked(self, numbers: Sequence[int]) -> None:
         table = self.table

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Any, ClassVar, Final
 
 from rich.cells import cell_len
@@ -95,6 +95,8 @@ class ResourceTable(CursorList):
         self._dragged_from: int | None = None
         self._stays_first = True
         """Whether the cursor stays on the first row when others become the first."""
+        self._released: set[str] = set()
+        """Keys of the rows that commands change: the cursor does not follow them elsewhere."""
         self._supervised = supervised
         self.now = datetime.now(UTC)
         self._resource: Resource[Any] | None = None
@@ -160,6 +162,11 @@ class ResourceTable(CursorList):
         self._stays_first = False
         return self.selected
 
+    def release(self, rows: Iterable[Any]) -> None:
+        """Keep the cursor in its place when these rows leave it, as a command changes them."""
+        if self._resource is not None:
+            self._released.update(map(self._resource.key, rows))
+
     def show(
         self,
         resource: Resource[Any],
@@ -171,10 +178,11 @@ class ResourceTable(CursorList):
 
         The cursor stays on its row, and the row on its screen line; a cursor that was not moved
         stays at the top, where the rows are that need a person, and so does one that was moved
-        beyond the first row.
+        beyond the first row. From a row that is gone, or that a command moved, the cursor goes to
+        the next that was shown below.
         """
         is_other = resource is not self._resource
-        old_key = None if is_other or not self._keys else self._keys[self.cursor]
+        old_keys = [] if is_other else self._keys
         offset = 0 if is_other else self.span(self.cursor)[0] - self.top
         self._resource = resource
         self._rows = rows
@@ -186,6 +194,7 @@ class ResourceTable(CursorList):
         if is_other:
             self._shift = 0
             self._empty = frozenset()
+            self._released.clear()
         if rows is not None:
             self._empty = self._empty_columns(resource)
         self._measure()
@@ -193,12 +202,33 @@ class ResourceTable(CursorList):
             self._stays_first = True
         if self._stays_first:
             self.cursor = 0
-        elif old_key in self._keys:
-            self.cursor = self._keys.index(old_key)
+        elif old_keys:
+            self.cursor = self._successor(old_keys)
         self.cursor = self._beside_rules(self._clamp(self.cursor), 1)
         self.go_to_row(0 if self._stays_first else self.span(self.cursor)[0] - offset)
         self.keep_in_view()
         self.refresh()
+
+    def _successor(self, old_keys: Sequence[str]) -> int:
+        """Return the index of the row under the cursor, or of the next one if it left its place."""
+        places = {key: index for index, key in enumerate(self._keys)}
+        key = old_keys[self.cursor]
+        if key in places and key not in self._released:
+            return places[key]
+        stay = [other in places and other not in self._released for other in old_keys]
+        below = [*compress(old_keys[self.cursor + 1 :], stay[self.cursor + 1 :])]
+        above = [*compress(old_keys[: self.cursor], stay[: self.cursor])][::-1]
+        is_in_place = (
+            key in places
+            and _group_of(old_keys, self.cursor) == _group_of(self._keys, places[key])
+            and all(places[other] < places[key] for other in above[:1])
+            and all(places[other] > places[key] for other in below[:1])
+        )
+        if is_in_place:
+            return places[key]
+        self._released.discard(key)
+        rows = [places[other] for other in (*below, *above) if not self._is_rule(places[other])]
+        return rows[0] if rows else places.get(key, self.cursor)
 
     def _empty_columns(self, resource: Resource[Any]) -> frozenset[int]:
         """Return the optional columns for which no row has a text, visible or not."""
@@ -533,3 +563,8 @@ class ResourceTable(CursorList):
 
     def _partial(self, part: str) -> Style:
         return self.get_component_rich_style(f"resource-table--{part}", partial=True)
+
+
+def _group_of(keys: Sequence[str], index: int) -> str:
+    """Return the key of the head above a row; "" outside groups."""
+    return next((key for key in reversed(keys[:index]) if GroupHead.is_key(key)), "")

@@ -30,6 +30,7 @@ from draftsman.jobs.runs.store.jobs import LockedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.text import clean
+from draftsman.tracing.tracer import TRACEPARENT, active
 from draftsman.workflows import store as workflows
 from draftsman.workflows.groups import group_ended
 from draftsman.workflows.service import groups as job_groups
@@ -456,11 +457,15 @@ async def _insert_single_retry(
 
 async def insert_row(conn: Connection, row: dict[str, Any], actor: Actor) -> SubmitResult:
     """Insert a request; repeat while a concurrent duplicate is being committed."""
+    from draftsman.jobs.requests.service.submission_trace import TracedSubmission
     from draftsman.jobs.requests.service.submissions import SUBMIT_ATTEMPTS
     from draftsman.jobs.requests.store import submissions as requests
 
+    trace = TracedSubmission(active())
     for _ in range(SUBMIT_ATTEMPTS):
         if submitted := await requests.submit(conn, [row], actor.name):
+            if submitted[0].outcome == "created" and TRACEPARENT not in row["overrides"]:
+                trace.created(submitted[0].id, submitted[0].number, row["type"], row["queue"])
             return submitted[0]
     raise LostRace("another request for the same subject is being committed; try again")
 

@@ -13,6 +13,7 @@ from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Entry, Line, LineSpan, Reader, faint, flat, name
+from draftsman.jobs.job_summary import HeldDecision
 from draftsman.jobs.status_display import Meaning
 from draftsman.people.policy import Policy
 from draftsman.people.spans import spans_text
@@ -146,8 +147,8 @@ def pending(question: Question, reader: Reader) -> Line:
     if not isinstance(question, OpenQuestion) or question.applies_at is None:
         return ()
     verb = "decided" if question.kind is QuestionKind.APPROVAL else "answered"
-    text = LineSpan(f"{verb} by {question.decided_by}, counts ", Meaning.WAITING)
-    return text, reader.until(question.applies_at, Meaning.WAITING)
+    held = HeldDecision(verb, question.decided_by or "", question.applies_at)
+    return LineSpan(held.lead, Meaning.WAITING), reader.until(held.applies_at, Meaning.WAITING)
 
 
 def _details(question: Question, most: int, reader: Reader) -> Iterator[Line]:

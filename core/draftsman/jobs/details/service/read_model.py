@@ -32,6 +32,7 @@ from draftsman.jobs.job_summary import (
     JobVersion,
     Replacement,
 )
+from draftsman.jobs.pending_decisions import store as pending_decisions
 from draftsman.jobs.runs.run import Run
 from draftsman.jobs.runs.store import run_state
 from draftsman.questions.store import questions
@@ -153,7 +154,10 @@ class ReadModel:
         return {str(status): counts.get(status, 0) for status in Status}
 
     async def with_figures(self, jobs: Sequence[JobSummary]) -> list[JobSummary]:
-        """Return jobs with their cost, changes, progress, open questions and lack of a worker."""
+        """Return jobs with their cost, changes, progress, open questions and lack of a worker.
+
+        Also with an answer, decision or cancel that can still be undone.
+        """
         from draftsman.agent_runs.activity import store as activity
         from draftsman.agent_runs.activity.activity import AgentProgress
         from draftsman.deliveries.action_text import action_text
@@ -161,6 +165,7 @@ class ReadModel:
         started = [job.number for job in jobs if job.run_count]
         running = [job.number for job in jobs if job.status is Status.RUNNING]
         waiting = [job.number for job in jobs if job.status in WAITING]
+        unfinished = [job.number for job in jobs if job.status not in TERMINAL]
         claimable = any(job.status in CLAIMABLE and job.hold is None for job in jobs)
         progress = {number: AgentProgress() for number in running}
         async with self._db.connection() as conn:
@@ -169,6 +174,7 @@ class ReadModel:
                 progress[number].add(row)
             open_questions = await questions.asked(conn, waiting) if waiting else []
             serving = await workers.serving(conn, self._lease) if claimable else []
+            held = await pending_decisions.of_jobs(conn, unfinished) if unfinished else []
         for number, text, action, expires_at in open_questions:
             if number in figures:
                 asks = action_text(action) if action else text
@@ -179,8 +185,15 @@ class ReadModel:
         for number, line in progress.items():
             if number in figures:
                 figures[number] = replace(figures[number], progress=line.text)
+        decisions = {decision.job: decision.held for decision in held}
         return [
-            replace(job, figures=figures.get(job.number), hold=_hold(job, serving)) for job in jobs
+            replace(
+                job,
+                figures=figures.get(job.number),
+                hold=_hold(job, serving),
+                decision=decisions.get(job.number),
+            )
+            for job in jobs
         ]
 
     runs = on_connection(run_state.runs)

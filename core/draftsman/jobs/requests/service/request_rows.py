@@ -16,10 +16,12 @@ from draftsman.jobs.requests.invocation import (
     DigestFrame,
     Invocation,
 )
+from draftsman.jobs.requests.service.submission_trace import traceparent
 from draftsman.jobs.runs.job_limits import TOOL_TYPE, JobLimits, check_override_names
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import EMPTY, NO_REPO, RepoName, repo_columns
 from draftsman.text import canonical
+from draftsman.tracing.tracer import TRACEPARENT
 
 
 def rows(
@@ -120,8 +122,8 @@ def _repo_name(item: Invocation, repo_names: Mapping[str, RepoName] | None) -> R
 def _stored_overrides(item: Invocation) -> dict[str, Any]:
     """Return the overrides with what else a job stores in them.
 
-    These are whether it notifies nobody, the parameters of its template, and the version of its
-    payload.
+    These are whether it notifies nobody, the parameters of its template, the version of its
+    payload, and the trace that it was submitted in.
     """
     overrides = dict(item.overrides)
     if NONE in item.notify:
@@ -130,6 +132,8 @@ def _stored_overrides(item: Invocation) -> dict[str, Any]:
         overrides[PARAMETERS] = item.template.parameters
     if item.payload_version not in (None, 1):
         overrides[PAYLOAD_VERSION] = item.payload_version
+    if (enclosing := traceparent()) is not None:
+        overrides[TRACEPARENT] = enclosing
     return overrides
 
 

@@ -48,6 +48,7 @@ from draftsman.jobs.requests.service.batching import Batcher
 from draftsman.jobs.requests.service.described_types import apply_descriptions
 from draftsman.jobs.requests.service.insertion import NewRequest, insert
 from draftsman.jobs.requests.service.request_rows import rows
+from draftsman.jobs.requests.service.submission_trace import traced_submission
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.requests.store import submissions as store
 from draftsman.jobs.retries import BUILT_IN
@@ -192,6 +193,18 @@ class Submissions:
 
         Raises NotPermitted and UsageError for any of them, before a job is created.
         """
+        with traced_submission(len(requests)) as trace:
+            jobs = await self._submit_each(requests, connection)
+            for (request, _), job in zip(requests, jobs, strict=True):
+                if isinstance(job, SubmittedJob) and job.outcome == "created":
+                    trace.created(job.id, job.number, request.type, request.queue)
+        return jobs
+
+    async def _submit_each(
+        self,
+        requests: Sequence[tuple[Invocation, Actor]],
+        connection: CallersConnection | None,
+    ) -> list[SubmittedRequest]:
         plan = plan_batch([invocation for invocation, _ in requests])
         batch = self._authorize(requests)
         await self._prepare(batch, connection)
@@ -221,7 +234,11 @@ class Submissions:
         if not (type and (type.title or type.concurrency)) and _is_shareable(request):
             await self._prepare([shared], connection)
             if not shared.targets:
-                return await self._insert_payloads(shared, batch, connection)
+                with traced_submission(len(batch.payloads)) as trace:
+                    jobs = await self._insert_payloads(shared, batch, connection)
+                    for job in jobs:
+                        trace.created(job.id, job.number, request.type, request.queue)
+                return jobs
         requests = [request.model_copy(update={"payload": payload}) for payload in batch.payloads]
         return await self.submit_many(requests, actor, connection=connection)
 

@@ -116,7 +116,8 @@ clock AS MATERIALIZED (
             SELECT location, (SELECT now FROM clock), NULL, true FROM handed) p
      WHERE j.ctid = p.location
     RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
-              j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at, p.place
+              j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at, j.queued_at,
+              p.place
 ), requested AS MATERIALIZED (
     SELECT c.*, r.*
       FROM claimed c
@@ -136,7 +137,7 @@ clock AS MATERIALIZED (
 SELECT number, lease_token AS token, run_count AS run,
        CASE WHEN canceled THEN 'canceled' ELSE 'completed' END AS status, NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL, NULL, NULL
+       NULL, NULL, NULL, NULL, NULL
   FROM settled
  UNION ALL
 SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 END, status::text,
@@ -144,7 +145,8 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
        ticket_title, ticket_text, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
        id::text, mode::text, source::text, payload::text, overrides::text,
        array_to_json(requested_skills)::text, array_to_json(tags)::text,
-       to_jsonb(created_at) #>> '{}', repo_host, place
+       to_jsonb(created_at) #>> '{}', repo_host,
+       extract(epoch FROM claimed_at - queued_at)::float8, place
   FROM requested
 
 -- name: exchange
@@ -213,7 +215,7 @@ WITH owned AS MATERIALIZED (
       FROM owned m
      WHERE j.number = m.number AND j.status = 'claimed'
     RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
-              j.max_attempts, j.retry_count, j.max_retries, j.worker_id
+              j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.queued_at
 ), requested AS MATERIALIZED (
     SELECT c.*, r.*
       FROM started c
@@ -232,7 +234,8 @@ SELECT number, lease_token AS token, run_count AS run, status::text, type, queue
        ticket_title, ticket_text, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
        id::text, mode::text, source::text, payload::text, overrides::text,
        array_to_json(requested_skills)::text, array_to_json(tags)::text,
-       to_jsonb(created_at) #>> '{}', repo_host
+       to_jsonb(created_at) #>> '{}', repo_host,
+       extract(epoch FROM draftsman.now() - queued_at)::float8
   FROM requested
 
 -- Jobs that were claimed but never started go back without spending an attempt.

@@ -42,6 +42,13 @@ async def lock_run(conn: Connection, lease: Lease) -> bool:
     return await scalar(conn, _Q["lock_run"], params) is not None
 
 
+async def submission(conn: Connection, job: int) -> tuple[UUID, str | None] | None:
+    """Return the id of a job, and the trace that it was submitted in."""
+    for id, traceparent in await rows(conn, _Q["submission"], {"job": job}):
+        return id, traceparent
+    return None
+
+
 # Locked jobs, and their cancellation: for all that ends the job of another.
 
 

@@ -22,6 +22,10 @@ SELECT number FROM draftsman.job_states
  WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
    FOR NO KEY UPDATE
 
+-- What the trace of a job begins with.
+-- name: submission
+SELECT id, overrides ->> 'traceparent' FROM draftsman.job_requests WHERE number = %(job)s
+
 -- Locked jobs, and their cancellation.
 
 -- name: lock_to_cancel

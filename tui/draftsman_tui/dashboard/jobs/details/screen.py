@@ -50,6 +50,9 @@ class JobTable(Protocol):
     def show_view(self, view: View, name: str) -> None:
         """Show a saved view."""
 
+    def release_rows(self, jobs: Sequence[int] | None = None) -> None:
+        """Keep the cursor in its place when the rows of jobs leave it."""
+
     def next_job(self, by: int, number: int) -> int | None:
         """Move the cursor to the next row (-1: previous) of a different job; None at the end."""
 
@@ -105,6 +108,9 @@ class JobScreen(BaseScreen):
 
     def jobs(self, *, optional: bool = False) -> list[int]:
         return [self.number]
+
+    def release_rows(self, jobs: Sequence[int] | None = None) -> None:
+        self.main.release_rows([self.number] if jobs is None else jobs)
 
     @property
     def question(self) -> tuple[int, int] | None:

@@ -1,0 +1,1 @@
+"""Traces in OpenTelemetry, which only this package knows."""
