@@ -57,6 +57,11 @@ def run_name(job: int, ordinal: int) -> str:
     return f"{job_name(job)}.{ordinal}"
 
 
+def run_text(ordinal: int, job: int | None = None) -> str:
+    """Return a run in prose: `run 1`, or `run 1 of D-142` where the job is not clear."""
+    return f"run {ordinal}" if job is None else f"run {ordinal} of {job_name(job)}"
+
+
 def question_name(job: int, ordinal: int) -> str:
     """Return the display name of a question: `D-142/1`."""
     return f"{job_name(job)}/{ordinal}"

@@ -45,6 +45,7 @@ VALUES: Final = {
     "queue": "nightly",
     "source": "trello",
     "tag": "regression",
+    "group": "release",
     "by": "draftsman",
     "for": "anybody",
 }
@@ -98,7 +99,12 @@ def test_near_names_ignore_case() -> None:
 async def test_a_typo_is_named_in_each_empty_list(rt: Runtime, make: Factory) -> None:
     repo = f"https://github.com/{VALUES['repo']}"
     await make.queued(
-        type="report", repo=repo, agent="reviewer", queue="nightly", tags=("regression=2",)
+        type="report",
+        repo=repo,
+        agent="reviewer",
+        queue="nightly",
+        tags=("regression=2",),
+        group={"name": "release", "kind": "parallel"},
     )
     for name, spec in FILTER_VALUES.items():
         typo = VALUES[name][:-2] + VALUES[name][-1]

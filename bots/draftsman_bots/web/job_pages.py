@@ -201,13 +201,7 @@ async def jobs(context: WebContext, request: Request) -> Response:
     rt = context.rt_of(visit)
     search = entered["where"]
     filters["limit"] = COUNT_LIMIT if search else PAGE_SIZE
-    try:
-        jobs_page = await rt.read_model.page(**filters)
-    except NotFound as error:  # its group
-        problem = f"{error_text(error)} The list below has jobs of every group."
-        entered["group"] = ""
-        filters.pop("group", None)
-        jobs_page = await rt.read_model.page(**filters)
+    jobs_page = await rt.read_model.page(**filters)
     rows = await rt.read_model.with_figures(jobs_page.jobs)
     counted: JobFilters = {**filters, "before": None}
     counts = None if search else await rt.read_model.counts(**counted)

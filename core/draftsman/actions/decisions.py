@@ -50,8 +50,9 @@ async def _not_pending(call: Call, job: int | None, ordinal: int | None) -> Refu
     """Return why there is nothing to undo, and what to do now."""
     if job is None:
         window = call.rt.settings.questions.undo
-        when = f"can be undone for {span(window)}" if window else "count at once"
-        return Refused(f"nothing to undo: your answers on terminals and in browsers {when}")
+        when = "; all others, such as those of scripts, count at once"
+        text = f"on a terminal or in a browser can be undone for {span(window)}{when}"
+        return Refused(f"nothing to undo: your answers {text if window else 'count at once'}")
     if ordinal is None:
         return Refused(
             "has no answer or cancel of yours that can be undone",

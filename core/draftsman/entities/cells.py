@@ -11,7 +11,7 @@ from draftsman.formats import times
 from draftsman.formats.invisible import one_line
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
-from draftsman.jobs.status_display import SHORT, Meaning, display_of
+from draftsman.jobs.status_display import PAUSED, SHORT, Meaning, display_of
 from draftsman.text import humanize
 
 
@@ -47,7 +47,7 @@ def job_status(
 ) -> Cell:
     """Format the status of a job, short unless `full`; `paused`: as paused instead."""
     if paused:
-        return status_cell("paused", Meaning.WARNING)
+        return status_cell(PAUSED.word, PAUSED.meaning)
     display = display_of(status, denied=error_class == ErrorClass.DENIED)
     word = display.word if full else SHORT.get(status, display.word)
     cell = status_cell(word, display.meaning)

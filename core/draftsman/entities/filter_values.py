@@ -98,6 +98,10 @@ async def _tags(rt: Runtime, value: str) -> Iterable[str]:
     return [name for tag in tags for name in (tag, tag.partition("=")[0])]
 
 
+async def _groups(rt: Runtime, value: str) -> Iterable[str]:
+    return [group.name for group in await rt.workflows.groups.all()]
+
+
 async def _people(rt: Runtime, value: str) -> Iterable[str]:
     invokers = await rt.read_model.newest_values("invoker")
     own = () if rt.viewer is None else (rt.viewer.name, rt.viewer.voter)
@@ -121,6 +125,7 @@ FILTER_VALUES: Final[Mapping[str, FilterValues]] = {
     "repo": FilterValues("repository", _repos, lambda value: {"repo": value}, any_case=True),
     "type": FilterValues("job type", _types, lambda value: {"type": value}),
     "queue": FilterValues("queue", _queues, lambda value: {"queue": value}),
+    "group": FilterValues("group", _groups, lambda value: {"group": value}),
     "tag": FilterValues("tag", _tags, lambda value: {"tags": (value,)}),
     "by": FilterValues("person", _people, lambda value: {"invoker": value}, any_case=True),
     "for": FilterValues("person or group", _responders, any_case=True),
@@ -129,7 +134,6 @@ FILTER_VALUES: Final[Mapping[str, FilterValues]] = {
 OTHER_FILTERS: Final[Mapping[str, str]] = {
     "status": "A fixed set: another value is refused with near names.",
     "kind": "A fixed set: another value is refused with near names.",
-    "group": "An unknown group is refused with near names.",
     "job": "An unknown job is refused.",
     "key": "Programs choose keys, and each is another: near keys are of other jobs.",
     "age": "A time.",

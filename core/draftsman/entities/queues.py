@@ -60,6 +60,10 @@ def hold_text(job: JobSummary) -> str:
         return f"paused by {account_name(job.paused_by or '')}: {one_line(job.pause_reason or '')}"
     if job.hold is None or job.hold in LACKS_WORKER:
         return worker_text(job.hold, job.queue, job.type)
+    if job.parents:
+        from draftsman.workflows.dependencies import parents_text
+
+        return parents_text(job.parents)
     return condition_text(job.hold or "", job.held_by)
 
 

@@ -66,12 +66,12 @@ EVENTS: Final[dict[str, EventDescription]] = {
     ),
     "needs_input": EventDescription(
         "the run asked questions and ended",
-        "The job waits for an answer to {question}[: {text}][ · {others}]",
+        "The job waits for {asked}[: {texts}]",
         _QUESTION,
     ),
     "needs_approval": EventDescription(
         "the run requested an approval and ended",
-        "The job waits for an approval, {question}[: {text}][ · {others}]",
+        "The job waits for {asked}[: {texts}]",
         _QUESTION,
     ),
     "job_snoozed": EventDescription("its handler sleeps", "The job sleeps[ until {run_at}]"),
@@ -101,7 +101,7 @@ EVENTS: Final[dict[str, EventDescription]] = {
     ),
     "job_canceled": EventDescription(
         "it was canceled",
-        "{canceler} canceled the job[: {reason}]",
+        "{canceled}",
         "reason, and who canceled it, with the channel",
     ),
     "job_expired": EventDescription(
@@ -125,7 +125,7 @@ EVENTS: Final[dict[str, EventDescription]] = {
     ),
     "cancel_requested": EventDescription(
         "a person canceled the job while it ran",
-        "{actor} canceled the job while it ran[: {reason}]",
+        "{actor} asked to cancel the running job[: {reason}]",
         "the reason",
     ),
     "job_paused": EventDescription(

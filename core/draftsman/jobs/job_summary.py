@@ -111,6 +111,8 @@ class JobSummary:
     figures also `no_worker` or `unknown_type`: no running worker has its queue, or its type."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
+    parents: Sequence[tuple[int, str]] | None = field(default=None, metadata=HIDDEN)
+    """The first four parents that have not ended, and their statuses, if it waits for them."""
     job_paused: bool = False
     """Whether the job itself is paused, in any state but a final one; else only its queue."""
     pause_reason: str | None = None

@@ -6,11 +6,11 @@ A front end has a color for each meaning. Enums of other statuses have their mea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import WAITING, Status
 
 
 class Meaning(StrEnum):
@@ -65,6 +65,8 @@ STATUSES: Final[Mapping[Status, StatusDisplay]] = {
 }
 DENIED: Final = StatusDisplay("failed", "was denied", M.DENIED, "⛔", ":no_entry:")
 """A job that failed because a person denied it."""
+PAUSED: Final = StatusDisplay("paused", "is paused", M.WARNING, "⏸️", ":double_vertical_bar:")
+"""A job that is shown as paused, whatever it does once it is resumed."""
 
 
 SHORT: Final[Mapping[Status, str]] = {
@@ -89,6 +91,14 @@ def named_statuses(name: str, statuses: Sequence[str]) -> tuple[str, ...]:
     return tuple(status for status in statuses if name in ALIASES.get(status, ()))
 
 
-def display_of(status: Status, *, denied: bool = False) -> StatusDisplay:
-    """Return how a job is shown; `denied`: it failed because a person denied it."""
+def display_of(status: Status, *, denied: bool = False, paused: bool = False) -> StatusDisplay:
+    """Return how a job is shown.
+
+    `denied`: it failed because a person denied it; `paused`: it is shown as paused, with its
+    status only if it waits for people even so.
+    """
+    if paused and status in WAITING:
+        return replace(PAUSED, word=f"{PAUSED.word}; {STATUSES[status].word}")
+    if paused:
+        return PAUSED
     return DENIED if denied else STATUSES[status]

@@ -12,6 +12,7 @@ from typing import Any, Final, Generic
 
 from typing_extensions import TypeVar
 
+from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import HIDDEN, OPTIONAL
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.status_display import Meaning
@@ -35,6 +36,14 @@ class QuestionKind(StrEnum):
 
     INPUT = "input"
     APPROVAL = "approval"
+
+
+def needed_answers(kinds: Sequence[object]) -> str:
+    """Return what questions of these kinds need: `2 answers and 1 approval`."""
+    approvals = kinds.count(QuestionKind.APPROVAL)
+    answers = len(kinds) - approvals
+    amounts = ((answers, "answer"), (approvals, "approval"))
+    return " and ".join(counted(count, noun) for count, noun in amounts if count)
 
 
 class QuestionStatus(StrEnum):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from draftsman.ids import job_name
 from draftsman.jobs.job import Condition, Status
-from draftsman.text import STORED_SENTENCE
+from draftsman.text import STORED_SENTENCE, humanize
 
 
 class SpawnChange(NamedTuple):
@@ -100,3 +100,17 @@ def cycle_text(cycle: Sequence[Wait]) -> str:
         else f"the concurrency key {wait.key!r} of {job_name(wait.waits_for)}"
         for wait in cycle
     )
+
+
+def parents_text(parents: Sequence[tuple[int, str]], count: int | None = None) -> str:
+    """List the parents that a job waits for: `D-6 (running), 2 more`; there are `count`.
+
+    Without the number, there may be more than the first three.
+    """
+    shown = parents if count is not None else parents[:3]
+    names = [f"{job_name(number)} ({humanize(status)})" for number, status in shown]
+    if count is None and len(parents) > len(shown):
+        names.append("more")
+    elif count is not None and count > len(shown):
+        names.append(f"{count - len(shown):,} more")
+    return ", ".join(names)

@@ -231,8 +231,10 @@ async def test_the_live_log_follows_and_continues_after_a_break(
     await make.rt.settlement.release_run(work, "shutdown")
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
     await reader
-    message, whole, end = _events(received)
+    message, whole, run_end, end = _events(received)
     assert (message["id"], whole["id"], end) == ("activity-1-1", "activity-1-1", {})
+    assert run_end["id"] == "end-1-0"
+    assert run_end["spans"] == [["-- run 1 was canceled --", False]]
     assert "event: end" in received
     assert not inbox.service.context.streams
 

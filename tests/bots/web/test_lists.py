@@ -182,8 +182,8 @@ async def test_a_group_a_queue_and_a_type_lead_to_their_jobs(
     assert 'name="type" type="text" maxlength="200" value="noop"' in typed
     unknown = await anna.get("/jobs?group=night:dai&queue=slow")
     assert unknown.status_code == 200
-    assert "There is no group &#39;night:dai&#39;; did you mean night:day? The list" in unknown.text
-    assert f'href="/jobs/D-{number}"' in unknown.text
+    assert "No group &#34;night:dai&#34;; did you mean night:day?" in unknown.text
+    assert f'href="/jobs/D-{number}"' not in unknown.text
 
 
 async def test_a_filter_says_what_its_column_needs(

@@ -48,7 +48,7 @@ async def test_another_request_with_the_key_waits_and_is_refused(
     rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
     async with first.doing(first.rt.submissions.submit(_request(), owner)) as created:
-        with pytest.raises(IdempotencyConflict, match="D-1 with a different request"):
+        with pytest.raises(IdempotencyConflict, match="D-1 with a different request; use"):
             await first.then(rt.submissions.submit(_request(title="other"), owner), conn)
     assert created.result().outcome == "created"
 

@@ -113,6 +113,18 @@ async def test_the_words_of_narrow_columns_are_statuses_in_filters(cli: Cli, mak
     assert unknown == "draftsman: unknown status 'faild'; did you mean failed?\n"
 
 
+async def test_options_that_are_suggested_are_near_or_other_words(cli: Cli) -> None:
+    for words, message in (
+        (("jobs", "--user", "bob"), "no such option --user; did you mean --by?"),
+        (("jobs", "--columns", "x"), "no such option --columns; tables have fixed columns"),
+        (("questions", "--by", "bob"), "no such option --by; see: draftsman questions"),
+        (("answer", "D-1/1", "--reason", "ok"), "the text: draftsman answer D-142/1 TEXT; see"),
+        (("submit", "--delay", "5m", "x"), "no such option --delay; did you mean --in?"),
+        (("cancel", "D-1", "--commnet", "x"), "no such option --commnet"),
+    ):
+        (await cli(*words)).refused(2, message)
+
+
 async def test_a_hidden_option_is_no_suggestion(cli: Cli) -> None:
     (await cli("bots", "--paren")).refused(2, "no such option --paren; see: draftsman bots")
     (await cli("web", "--prot", "1")).refused(2, "no such option --prot; did you mean --port?")

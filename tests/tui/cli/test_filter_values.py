@@ -13,6 +13,7 @@ async def test_an_empty_list_names_an_unknown_value_beside_the_json(
 ) -> None:
     await make.failed(queue="default")
     filters = [(words, name) for words, name in filters_of_commands() if name in FILTER_VALUES]
+    filters.remove((("wait",), "group"))  # a group that is waited for has to exist
     assert (("cancel",), "queue") in filters
     selections = {"cancel": "queued", "dismiss": "failed", "retry": "failed"}
     for words, name in filters:

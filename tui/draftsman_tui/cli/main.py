@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -300,6 +300,14 @@ _RANGE: Final = re.compile(r"(-?[\d.]+)<=x<=(-?[\d.]+)")
 """A range of numbers as click writes it."""
 
 
+_OPTION_NOTES: Final[Mapping[tuple[str | None, str], str]] = {
+    (None, "--columns"): "tables have fixed columns, and --json has all fields",
+    ("answer", "--reason"): "the answer itself is the text: draftsman answer D-142/1 TEXT",
+}
+"""What to do instead of an option that a command does not have, by the names of both; a
+command None is any."""
+
+
 def _no_such_option(error: click.NoSuchOption) -> str:
     """Return the error of an unknown option, with the near ones that are listed in a help."""
     context = error.ctx
@@ -312,9 +320,15 @@ def _no_such_option(error: click.NoSuchOption) -> str:
             for name in (*param.opts, *param.secondary_opts)
         }
         context = context.parent
-    near = [name for name in error.possibilities or () if name in listed]
+    from draftsman_tui.common.synonyms import near_options
+
+    name = error.option_name
+    command = error.ctx.info_name if error.ctx else ""
+    if note := _OPTION_NOTES.get((command, name)) or _OPTION_NOTES.get((None, name)):
+        return f"no such option {name}; {note}"
+    near = near_options(name, listed)
     tail = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"no such option {error.option_name}{tail}"
+    return f"no such option {name}{tail}"
 
 
 def _usage(error: click.ClickException) -> str:

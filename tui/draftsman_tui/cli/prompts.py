@@ -27,9 +27,9 @@ def is_confirmed(question: str, *, default: bool = False) -> bool:
         return click.confirm(one_line(question), default=default, err=True)
 
 
-def confirm(question: str) -> None:
+def confirm(question: str, *, default: bool = False) -> None:
     """Ask for confirmation; raises Refused on no, click.Abort on Ctrl-C."""
-    if not is_confirmed(question):
+    if not is_confirmed(question, default=default):
         raise Refused("canceled; nothing was changed")
 
 

@@ -15,6 +15,7 @@ from draftsman.ids import account_name
 from draftsman.text import first_line
 from draftsman.workflows.groups import MEANINGS
 from draftsman_tui.cli.app import App, ListGroup, command_group
+from draftsman_tui.cli.jobs.jobs import next_steps_of
 from draftsman_tui.cli.lists import print_list, rows_to_read
 from draftsman_tui.cli.perform import perform
 from draftsman_tui.common.jobs import status_text
@@ -63,11 +64,14 @@ async def list_groups(app: App, limit: int) -> None:
 async def show(app: App, name: str, limit: int) -> None:
     """Show the progress of a group, and its jobs in order.
 
-    Of a job that was retried, the newest retry is shown.
+    Of a job that was retried, the newest retry is shown; NEXT says what an unfinished job waits for
+    as in draftsman jobs, and why a job was canceled or failed.
     """
     async with app.runtime(read_only=True) as rt:
         group = await rt.workflows.groups.get(name)
         members = await rt.workflows.groups.members(name, limit)
+        unfinished = [item.number for item in members if item.finished_at is None]
+        next_steps = {} if app.json else await next_steps_of(rt, unfinished)
     if app.json:
         app.out.document(group_data(group) | {"jobs": [asdict(member) for member in members]})
         return
@@ -83,11 +87,11 @@ async def show(app: App, name: str, limit: int) -> None:
             styled(member.name, "bold"),
             status_text(member.status),
             first_line(member.title or member.type, 60),
-            _reason(member),
+            next_steps.get(member.number) or _reason(member),
         )
         for member in members
     ]
-    app.out.table(("JOB", "STATUS", "TITLE", "REASON"), rows, flexible=3)
+    app.out.table(("JOB", "STATUS", "TITLE", "NEXT"), rows, flexible=3)
     if len(members) < group.total:
         app.out.info(f"{group.total - len(members):,} more jobs; to list them, use --limit")
 
@@ -111,5 +115,5 @@ async def cancel(app: App, name: str, reason: str | None, yes: bool) -> None:
 
 
 def _reason(member: GroupMember) -> str:
-    """Return why a job was canceled or failed."""
+    """Return why a finished job was canceled or failed."""
     return one_line(first_line(member.reason or member.error or "", 120))

@@ -8,7 +8,7 @@ from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
-from draftsman.jobs.status_display import Meaning, display_of
+from draftsman.jobs.status_display import display_of
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import styled
 
@@ -19,17 +19,9 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-def status_text(
-    status: Status, error_class: str | None = None, *, paused: bool = False, detail: bool = True
-) -> Text:
-    """Render a status; a denied job has a color of its own.
-
-    `paused`: the job is shown as paused, with `detail` also its status.
-    """
-    display = display_of(status, denied=error_class == ErrorClass.DENIED)
-    if paused:
-        text = f"paused ({display.word})" if detail else "paused"
-        return styled(text, STYLES[Meaning.WARNING])
+def status_text(status: Status, error_class: str | None = None, *, paused: bool = False) -> Text:
+    """Render a status; a denied job and one that is shown as paused have colors of their own."""
+    display = display_of(status, denied=error_class == ErrorClass.DENIED, paused=paused)
     return styled(display.word, STYLES[display.meaning])
 
 
@@ -46,6 +38,10 @@ def reason_data(reason: WaitReason) -> dict[str, Any]:
         "reason": reason.reason,
         "text": reason.text,
         "next_step": reason.next_step,
+        "needs": [
+            {"question": need.question, "text": need.text, "next_step": need.next_step_in()}
+            for need in reason.needs
+        ],
         "due_in": reason.due_in,
         "paused": reason.paused,
         "dismissal": reason.dismissal,

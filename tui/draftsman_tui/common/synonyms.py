@@ -1,4 +1,4 @@
-"""Other words for commands, by which the palette and `did you mean` find them."""
+"""Other words for commands and options, by which the palette and `did you mean` find them."""
 
 from __future__ import annotations
 
@@ -102,6 +102,42 @@ SYNONYMS: Final[Mapping[str, str]] = {
 def synonyms(name: str) -> Sequence[str]:
     """Return the other words for a command."""
     return SYNONYMS.get(name, "").split()
+
+
+OPTION_WORDS: Final[Mapping[str, str]] = {
+    "after": "in",
+    "author": "by",
+    "comment": "reason",
+    "comments": "reason",
+    "delay": "in",
+    "desc": "sort",
+    "fields": "where",
+    "filter": "where",
+    "format": "json",
+    "message": "reason",
+    "note": "reason",
+    "order": "sort",
+    "output": "json",
+    "person": "by",
+    "project": "repo",
+    "requester": "by",
+    "start": "at",
+    "state": "status",
+    "submitter": "by",
+    "tags": "tag",
+    "user": "by",
+    "who": "by",
+}
+"""Other words for options, without the dashes, and what they are called here."""
+
+
+def near_options(typed: str, names: Collection[str], most: int = 3) -> list[str]:
+    """Return the options that a mistyped one may mean; the dashes make none of them similar."""
+    word = typed.lstrip("-").casefold()
+    by_word = {name.lstrip("-"): name for name in names if name.startswith("--")}
+    meant = [OPTION_WORDS[word]] if OPTION_WORDS.get(word) in by_word else []
+    near = dict.fromkeys([*meant, *similar_names(word, by_word, most)])
+    return [by_word[name] for name in near][:most]
 
 
 def near_names(typed: str, names: Collection[str], most: int = 3) -> list[str]:

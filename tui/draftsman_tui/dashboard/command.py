@@ -96,6 +96,12 @@ class DashboardCommand:
         """Whether the names may be those of questions."""
         return any(action.about is About.QUESTION for action in self.actions)
 
+    def check_arguments(self, text: str) -> None:
+        """Raise UsageError for invalid arguments of its action, if it takes these."""
+        for action in self.actions[:1]:
+            if text and self.takes == action.takes.usage:
+                action.takes.parse(text)
+
     @property
     def changes_rows(self) -> bool:
         """Whether it changes the selected rows, or those that it names."""

@@ -15,7 +15,7 @@ from draftsman.formats.truncation import utf16_length
 from draftsman.ids import question_name
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.job_summary import JobSummary
-from draftsman.jobs.status_display import STATUSES
+from draftsman.jobs.status_display import display_of
 from draftsman.people.policy import Verb
 from draftsman.questions.question import OpenQuestion
 from draftsman_bots.conversation.requests import MODES
@@ -200,10 +200,10 @@ def _refresh() -> Block:
 
 
 def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
-    state = "paused" if job.shown_as_paused else str(job.status).replace("_", " ")
+    display = display_of(job.status, paused=job.shown_as_paused)
     title = bold(job.title, 120)
-    block = section(f"{STATUSES[job.status].emoji_code} *D-{job.number}* {title}")
-    block["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
+    block = section(f"{display.emoji_code} *D-{job.number}* {title}")
+    block["text"]["text"] += f"\n{display.word} · {local_time(job.finished_at or job.created_at)}"
     if job.status in RETRYABLE and Verb.RETRY in allowed:
         block["accessory"] = job_button(jobs.retry, job.number, f":{job.number}")
     elif job.status not in TERMINAL and Verb.CANCEL in allowed:

@@ -9,8 +9,8 @@ from draftsman.errors import UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import parse_question
 from draftsman.jobs.retries import ErrorClass
+from draftsman.jobs.status_display import display_of
 from draftsman.people.spans import ActorRef
-from draftsman.text import humanize
 from draftsman_bots.slack.controls import job_button
 from draftsman_bots.slack.deliveries.blocks import Block, section
 from draftsman_bots.slack.deliveries.blocks import actions as controls_row
@@ -35,7 +35,7 @@ async def list_jobs(ctx: BotContext, rt: Runtime, command: ParsedText) -> Reply:
     if not jobs:
         return Reply(f"No jobs yet. Start one: `{ctx.settings.command} fix TEXT`")
     lines = [
-        f"*D-{job.number}* {'paused' if job.shown_as_paused else humanize(job.status)}:"
+        f"*D-{job.number}* {display_of(job.status, paused=job.shown_as_paused).word}:"
         f" {escape_truncated(job.title, 120)}"
         for job in jobs
     ]
@@ -47,10 +47,9 @@ async def _status(ctx: BotContext, rt: Runtime, command: ParsedText) -> Reply:
         return await list_jobs(ctx, rt, command)
     job = await _job(rt, command)
     reason = await rt.read_model.why(job.number)
-    hint = reason.next_step_in(chat_command)
     heading = f"*D-{job.number}* {escape_truncated(job.title, 120)}"
-    text = f"{_status_text(reason)}: {escape_truncated(reason.text)}"
-    return Reply(f"{heading}\n{text}\n{escape_truncated(hint)}")
+    lines = (reason.statement, *reason.next_lines(chat_command))
+    return Reply("\n".join([heading, *map(escape_truncated, lines)]))
 
 
 async def _show(_: BotContext, rt: Runtime, command: ParsedText) -> Reply:
@@ -60,9 +59,10 @@ async def _show(_: BotContext, rt: Runtime, command: ParsedText) -> Reply:
     questions = await rt.questions.open(job.number)
     invoker = mention(ActorRef(job.invoker_id, job.invoker_display_name or ""))
     run_count = counted(len(runs), "run")
+    status = display_of(reason.status, paused=reason.shown_as_paused).word
     lines = [
         f"*D-{job.number}* {escape_truncated(job.title, 120)}",
-        f"{_status_text(reason)} · requested by {invoker} · {run_count}",
+        f"{status} · requested by {invoker} · {run_count}",
     ]
     lines += [
         f"{question.name} is open: {escape_truncated(question.text, 500)}" for question in questions
@@ -79,11 +79,6 @@ async def _job(rt: Runtime, command: ParsedText) -> Job:
         raise UsageError(f"a job is required: {command.verb} D-142; see: list")
     ref, _ = parse_question(command.ref)
     return await rt.read_model.job(await rt.read_model.resolve(ref))
-
-
-def _status_text(reason: WaitReason) -> str:
-    status = humanize(reason.status)
-    return f"paused ({status})" if reason.shown_as_paused else status
 
 
 def _controls(job: Job, reason: WaitReason) -> Block:

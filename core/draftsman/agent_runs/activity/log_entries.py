@@ -6,7 +6,7 @@ entry at its end, while the database has a row for each of their states.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -20,16 +20,24 @@ from draftsman.agent_runs.activity.activity import (
     call_text,
 )
 from draftsman.formats import times
+from draftsman.ids import run_text
+from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.jobs.runs.saved_data import LogChunk
 from draftsman.jobs.status_display import Meaning
+from draftsman.text import first_line
 
 OUTPUT: Final = "output"
 """Kind of an entry that programs and handlers print."""
+END: Final = "end"
+"""Kind of the entry at the end of a run that did not end well: its status, and why."""
 NOT_FINISHED: Final = "not_finished"
 """State of a call whose run ended before it."""
 NOT_DECIDED: Final = "not_decided"
 """State of a call that waited for a decision when its run ended."""
 OPEN: Final = frozenset({ActivityState.PENDING, ActivityState.RUNNING})
+MAX_ERROR: Final = 300
+"""Characters of the error of a run at its end; the run itself has all of it."""
+_ENDED: Final = {RunStatus.CANCELED: "was canceled", RunStatus.INTERRUPTED: "was interrupted"}
 _SHOWN_FROM: Final = 1.0
 """Seconds of a call that are shown: rows are stored each half second."""
 
@@ -59,7 +67,8 @@ class LogEntry:
     @property
     def id(self) -> str:
         """Its name within the log."""
-        return f"{OUTPUT if self.kind == OUTPUT else 'activity'}-{self.run}-{self.seq}"
+        stream = self.kind if self.kind in (OUTPUT, END) else "activity"
+        return f"{stream}-{self.run}-{self.seq}"
 
     @property
     def is_call(self) -> bool:
@@ -105,12 +114,31 @@ def join_message(before: LogEntry | None, piece: LogEntry) -> LogEntry:
     return replace(before, text=before.text + piece.text)
 
 
+def run_end(run: Run) -> LogEntry | None:
+    """Return the entry at the end of a run that failed, was canceled or lost; else None."""
+    is_bad = run.status in (RunStatus.FAILED, RunStatus.CANCELED) or run.error is not None
+    if run.finished_at is None or not is_bad:
+        return None
+    error = first_line(run.error or "", MAX_ERROR)
+    text = f"{run_text(run.ordinal)} {_ENDED.get(run.status, run.status)}"
+    text = f"{text}: {error}" if error else text
+    return LogEntry(run.ordinal, 0, END, text, run.finished_at, state=run.status)
+
+
 def last_lines(entries: Sequence[LogEntry], count: int) -> list[LogEntry]:
-    """Return the entries of the last lines, the first without its earlier lines."""
+    """Return the entries of the last lines, the first without its earlier lines.
+
+    The ends of their runs are no lines of them, and are kept.
+    """
+    if not count:
+        return []
     kept: list[LogEntry] = []
     left = count
     following: LogEntry | None = None
     for entry in reversed(entries):
+        if entry.kind == END and left:
+            kept.append(entry)
+            continue
         if entry.kind != OUTPUT and entry.kind not in TEXT_KINDS:
             lines = [entry.text]
         else:
@@ -140,6 +168,9 @@ class LogReader:
 
     def __init__(self) -> None:
         self.run = 0
+        self.ended = 0
+        """The runs up to this one have ended, and their ends are among the entries."""
+        self._ends: dict[int, LogEntry] = {}
         self._calls: dict[str, LogEntry] = {}
         """The open calls of the run, by key."""
         self._usage: LogEntry | None = None
@@ -153,7 +184,7 @@ class LogReader:
 
     def add(self, record: LogChunk | ActivityRow) -> list[LogEntry]:
         """Return the entries that a record adds or changes."""
-        ended = [] if record.run == self.run else self.end_run()
+        ended = [] if record.run == self.run else self.end_runs(record.run - 1)
         self.run = record.run
         if not isinstance(record, ActivityRow):
             return [
@@ -177,8 +208,22 @@ class LogReader:
             return ended
         return [*ended, self._call(entry, record) if entry.is_call else entry]
 
-    def end_run(self) -> list[LogEntry]:
-        """Return the entries that the end of the run adds or changes."""
+    def begin(self, run: int) -> None:
+        """Begin with a run: how earlier runs ended is not told."""
+        self.ended = max(self.ended, run - 1)
+
+    def know(self, runs: Iterable[Run]) -> None:
+        """Take the runs of the job, of which the ends are told."""
+        self._ends = {end.run: end for run in runs if (end := run_end(run)) is not None}
+
+    def end_runs(self, count: int) -> list[LogEntry]:
+        """Return the entries that the ends of the first `count` runs of the job add or change."""
+        changed = self._end_run() if self.run <= count else []
+        ends = [self._ends[run] for run in range(self.ended + 1, count + 1) if run in self._ends]
+        self.ended = max(self.ended, count)
+        return [*changed, *ends]
+
+    def _end_run(self) -> list[LogEntry]:
         calls = [
             replace(
                 call,
@@ -213,6 +258,8 @@ class LogReader:
 
 def entry_meaning(entry: LogEntry) -> Meaning | None:
     """Return what the state or else the kind of an entry means; None: nothing special."""
+    if entry.kind == END:
+        return MEANINGS[RunStatus(entry.state or RunStatus.FAILED)]
     if entry.is_call:
         return _CALL_MEANINGS.get(entry.state or "", Meaning.NEUTRAL)
     return Meaning.NEUTRAL if entry.kind in _SECONDARY else None
@@ -225,6 +272,8 @@ def entry_text(entry: LogEntry, now: datetime | None = None) -> str:
     """
     if entry.kind == OUTPUT or entry.kind in TEXT_KINDS:
         return entry.text
+    if entry.kind == END:
+        return f"-- {entry.text} --"
     if not entry.is_call:
         return " ".join(activity_text(entry).split())
     text = " ".join(call_text(entry.state, entry.tool, entry.text).split())

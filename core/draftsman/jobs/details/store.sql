@@ -83,6 +83,14 @@ SELECT number FROM draftsman.job_requests
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
                    WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold, s.held_by,
+              CASE WHEN s.hold = 'parents' AND s.hold IS NOT NULL THEN (
+                  SELECT jsonb_agg(jsonb_build_array(d.parent, k.status))
+                    FROM (SELECT parent FROM draftsman.job_dependencies
+                           WHERE job = s.number AND met IS NOT TRUE AND met IS NULL AND
+-- visible job: parent
+                           ORDER BY ordinal LIMIT 4) d
+                   CROSS JOIN LATERAL (
+                         SELECT status FROM draftsman.job_states WHERE number = d.parent LIMIT 1) k) END AS parents,
               CASE WHEN s.status IN ('scheduled', 'retrying') THEN extract(
                   epoch FROM coalesce(s.next_retry_at, s.run_at) - draftsman.now())::float8 END AS due_in,
               CASE WHEN s.status = 'scheduled' AND s.run_count > 0 THEN (

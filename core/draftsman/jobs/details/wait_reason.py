@@ -15,15 +15,17 @@ from draftsman.ids import account_name, job_name, pause_name, worker_name
 from draftsman.jobs.job import FAILURES, LEASED, TERMINAL, Status
 from draftsman.jobs.job_summary import Dismissal
 from draftsman.jobs.retries import ErrorClass, layer
+from draftsman.jobs.status_display import STATUSES
 from draftsman.questions.question import (
     BUDGET_KEY,
     GATE_ENDS,
     Question,
     QuestionKind,
     QuestionStatus,
+    needed_answers,
 )
 from draftsman.queues.queue_models import reservation_text
-from draftsman.text import STORED_SENTENCE, first_line, humanize
+from draftsman.text import STORED_SENTENCE, first_line
 
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
@@ -123,11 +125,25 @@ class JobFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """What an open question needs, and how to answer it."""
+
+    question: str
+    text: str
+    next_spans: tuple[str | CommandHint, ...]
+
+    def next_step_in(self, show: Callable[[CommandHint], str] = str) -> str:
+        """Return how to answer, with the command as `show` words it."""
+        return _worded(self.next_spans, show)
+
+
+@dataclass(frozen=True, slots=True)
 class WaitReason:
     """The reason of a status, with its stable name `reason`, and a sentence `text`.
 
     `next_step` says what follows, or what to do. `due_in` is in seconds by the database's clock,
-    for a scheduled job.
+    for a scheduled job. Of several open questions, `text` counts what they need, and `needs` has
+    each, with its step.
     """
 
     status: Status
@@ -145,6 +161,8 @@ class WaitReason:
     """Who took its failure out of attention, when and why."""
     retried_as: int | None = None
     """The retry that stands for the job."""
+    needs: tuple[Need, ...] = ()
+    """What each open question needs, of a job with several."""
 
     @property
     def is_denied(self) -> bool:
@@ -161,9 +179,23 @@ class WaitReason:
         """Whether the job is shown as paused: a run that was not parked yet is running."""
         return self.paused and self.status not in LEASED
 
+    @property
+    def statement(self) -> str:
+        """The status and its reason; the reason of a paused job begins with its status."""
+        return self.text if self.shown_as_paused else f"{STATUSES[self.status].word}: {self.text}"
+
     def next_step_in(self, show: Callable[[CommandHint], str]) -> str:
         """Return the next step, with the commands as `show` words them."""
-        return "".join(span if isinstance(span, str) else show(span) for span in self.next_spans)
+        return _worded(self.next_spans, show)
+
+    def next_lines(self, show: Callable[[CommandHint], str] = str) -> list[str]:
+        """Return the next step, and of each of several questions what it needs, line by line."""
+        needs = [f"{need.text}; {need.next_step_in(show)}" for need in self.needs]
+        return [self.next_step_in(show), *needs] if self.next_spans else needs
+
+
+def _worded(spans: tuple[str | CommandHint, ...], show: Callable[[CommandHint], str]) -> str:
+    return "".join(span if isinstance(span, str) else show(span) for span in spans)
 
 
 NextStep = str | tuple[str | CommandHint, ...]
@@ -196,7 +228,12 @@ def explain(facts: JobFacts, questions: Sequence[Question]) -> WaitReason:
         paused=facts.job_paused and facts.status not in TERMINAL,
         dismissal=facts.dismissal,
         retried_as=facts.retried_as,
+        needs=tuple(_needs(questions)) if reason in _ASKING and len(questions) > 1 else (),
     )
+
+
+_ASKING: Final = ("question", "paused")
+"""Reasons of a job that people may answer."""
 
 
 def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str | Moments, NextStep]:
@@ -319,18 +356,17 @@ def _canceled(facts: JobFacts) -> str:
 def _waiting_for_answers(
     questions: Sequence[Question],
 ) -> tuple[str, str, tuple[str | CommandHint, ...]]:
-    """Return the need of each question, in the order asked; of alternatives, the first counts."""
-    ordered = sorted(questions, key=lambda item: item.ordinal)
-    needs = []
-    steps: list[str | CommandHint] = []
-    for question in ordered:
-        text, step = _waiting_for_answer(question)
-        needs.append(text)
-        if steps:
-            steps.append("; ")
-        steps += step
-    first = "the first of these counts: " if _are_alternatives(ordered) else ""
-    return "question", first + "; ".join(needs), tuple(steps)
+    """Return the need of a question, or the number of answers; of alternatives, one counts."""
+    needs = _needs(questions)
+    if len(needs) == 1:
+        return "question", needs[0].text, needs[0].next_spans
+    first = "the first of " if _are_alternatives(questions) else ""
+    return "question", f"needs {first}{needed_answers([item.kind for item in questions])}", ()
+
+
+def _needs(questions: Sequence[Question]) -> list[Need]:
+    """Return what each question needs, in the order asked."""
+    return [_need(question) for question in sorted(questions, key=lambda item: item.ordinal)]
 
 
 def _are_alternatives(questions: Sequence[Question]) -> bool:
@@ -338,7 +374,7 @@ def _are_alternatives(questions: Sequence[Question]) -> bool:
     return len(questions) > 1 and len(groups) == 1 and None not in groups
 
 
-def _waiting_for_answer(question: Question) -> tuple[str, tuple[str | CommandHint, ...]]:
+def _need(question: Question) -> Need:
     approval = question.kind is QuestionKind.APPROVAL
     names = ", ".join(question.approvers)
     if not approval and question.key != BUDGET_KEY:
@@ -351,7 +387,7 @@ def _waiting_for_answer(question: Question) -> tuple[str, tuple[str | CommandHin
     needs = f"{'approval' if approval else 'an answer'}{people}"
     text = f"{question.name} needs {needs}: {question.text}"
     command = _command(question.verb, question.name)
-    return text, (f"to {verb}: ", command, until)
+    return Need(question.name, text, (f"to {verb}: ", command, until))
 
 
 def _job_paused(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, Moments, NextStep]:
@@ -362,7 +398,7 @@ def _job_paused(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, Mo
     if not questions:
         return "paused", text, resume
     _, needs, steps = _waiting_for_answers(questions)
-    return "paused", (*text, f"; {needs}"), (*resume, "; ", *steps)
+    return "paused", (*text, f"; {needs}"), (*resume, *(("; ", *steps) if steps else ()))
 
 
 def _held(facts: JobFacts) -> tuple[str, str | Moments, NextStep]:
@@ -386,18 +422,15 @@ def _held(facts: JobFacts) -> tuple[str, str | Moments, NextStep]:
 
 
 def _waiting_for_jobs(facts: JobFacts) -> tuple[str, str, NextStep]:
-    if facts.cycle:
-        from draftsman.workflows.dependencies import cycle_text
+    from draftsman.workflows.dependencies import cycle_text, parents_text
 
+    if facts.cycle:
         last = _command("cancel", job_name(facts.cycle[-1].job))
         return "cycle", f"waits for itself: for {cycle_text(facts.cycle)}", ("to end it: ", last)
-    names = [f"{job_name(number)} ({humanize(status)})" for number, status in facts.parents]
-    if (omitted := facts.parent_count - len(names)) > 0:
-        names.append(f"{omitted:,} more")
     first = job_name(facts.parents[0][0]) if facts.parents else job_name(facts.number)
     seconds = facts.due_in or 0.0
     due = f"; due in {span(seconds)}" if seconds > 0 and facts.hold else ""
-    text = f"waits for {', '.join(names)}{due}"
+    text = f"waits for {parents_text(facts.parents, facts.parent_count)}{due}"
     return "parents", text, ("for its state: ", _command("why", first))
 
 
@@ -485,7 +518,9 @@ def _queue_option(facts: JobFacts) -> str:
 
 def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     seconds = max(0.0, facts.due_in or 0.0)
-    when = f"in {span(seconds)}" if seconds else "now; the leader will queue it"
+    moment = facts.run_at if facts.status is Status.SCHEDULED else facts.next_retry_at
+    at = f", at {format_time(moment)}" if moment else ""
+    when = f"in {span(seconds)}{at}" if seconds else "now; the leader will queue it"
     no_worker: tuple[str | CommandHint, ...] = ()
     if facts.pause_reason is not None:
         name = pause_name(facts.queue, facts.type if facts.type_paused else None)

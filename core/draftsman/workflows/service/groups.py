@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from draftsman.database.database import Connection, Database
 from draftsman.errors import CommandHint, NotFound
+from draftsman.formats.near_names import did_you_mean
 from draftsman.workflows import store
 from draftsman.workflows.groups import GroupMember, JobGroup
 
 GROUPS_LIMIT = 200
-"""Default number of groups in a list."""
+"""Default number of groups in a list; an unknown name is compared with so many of the newest."""
 MEMBERS_LIMIT = 1000
 """Default number of jobs of a group."""
 
@@ -46,4 +47,6 @@ async def get(conn: Connection, name: str) -> JobGroup:
     """Return a group; raises NotFound."""
     for group in await store.groups(conn, 1, name=name):
         return group
-    raise NotFound(f"there is no group {name!r}", hint=CommandHint("groups"))
+    names = [known.name for known in await store.groups(conn, GROUPS_LIMIT)]
+    near = did_you_mean(name, names)
+    raise NotFound(f"there is no group {name!r}{near}", hint=CommandHint("groups"))

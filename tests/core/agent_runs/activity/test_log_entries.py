@@ -11,7 +11,9 @@ from draftsman.agent_runs.activity.log_entries import (
     LogReader,
     entry_meaning,
     entry_text,
+    last_lines,
 )
+from draftsman.jobs.runs.run import Run, RunStatus
 from draftsman.jobs.runs.saved_data import LogChunk
 from draftsman.jobs.status_display import Meaning
 from tests.support.cases import cases
@@ -81,7 +83,7 @@ def test_usage_is_once_at_the_end_of_its_run() -> None:
     assert texts(reader, *usages, row(3, "message", "Done")) == ["Done"]
     again = texts(reader, row(1, "message", "Again", run=2))
     assert again == ["[usage] 2,000 tokens in", "Again"]
-    assert reader.end_run() == []
+    assert reader.end_runs(2) == []
 
 
 def test_an_entry_has_its_meaning_and_its_fields() -> None:
@@ -105,3 +107,43 @@ def test_an_entry_has_its_meaning_and_its_fields() -> None:
     assert plan.as_json()["detail"] == {"entries": []}
     (output,) = reader.add(LogChunk(1, 3, "x", START))
     assert (entry_meaning(output), output.id == plan.id) == (None, False)
+
+
+def ended(ordinal: int, status: RunStatus, error: str | None = None) -> Run:
+    """Return a run that has ended."""
+    fields: dict[str, Any] = dict.fromkeys(Run.__dataclass_fields__)
+    fields |= {"job": 1, "ordinal": ordinal, "status": status, "error": error}
+    return Run(**(fields | {"finished_at": at(9)}))
+
+
+def test_a_run_that_did_not_end_well_has_its_end_once() -> None:
+    reader = LogReader()
+    reader.know(
+        [
+            ended(1, RunStatus.INTERRUPTED, "the worker was lost"),
+            ended(2, RunStatus.PARKED),
+            ended(3, RunStatus.FAILED, "no such file\nor folder"),
+            ended(4, RunStatus.INTERRUPTED),
+            ended(5, RunStatus.CANCELED),
+        ]
+    )
+    first = reader.add(LogChunk(1, 0, "x\n", START))
+    second = reader.add(LogChunk(2, 0, "y\n", START))
+    assert [entry_text(entry) for entry in (*first, *second)] == [
+        *("x\n", "-- run 1 was interrupted: the worker was lost --", "y\n")
+    ]
+    rest = reader.end_runs(5)
+    assert [entry_text(entry) for entry in rest] == [
+        *("-- run 3 failed: no such file --", "-- run 5 was canceled --")
+    ]
+    assert [entry_meaning(entry) for entry in rest] == [Meaning.FAILURE, Meaning.NEUTRAL]
+    assert reader.end_runs(5) == []
+    assert last_lines([*first, *second, *rest], 1) == [*second[1:], *rest]
+    assert last_lines([*first, *second, *rest], 0) == []
+
+
+def test_a_log_that_begins_with_a_run_does_not_tell_how_earlier_runs_ended() -> None:
+    reader = LogReader()
+    reader.begin(2)
+    reader.know([ended(1, RunStatus.FAILED), ended(2, RunStatus.FAILED)])
+    assert [entry.run for entry in reader.end_runs(2)] == [2]

@@ -434,6 +434,20 @@ def recorded_events() -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
+def test_a_cancel_of_a_running_job_is_two_facts() -> None:
+    payload = {"reason": "wrong branch", "by": "cli:anna"}
+    assert plain(sentence("cancel_requested", "cli:anna", payload)) == (
+        "anna asked to cancel the running job: wrong branch"
+    )
+    assert plain(sentence("job_canceled", WORKER, payload)) == (
+        "Run 2 stopped, and the job is canceled"
+    )
+    by_itself = {"reason": "nothing to do", "by": WORKER}
+    assert plain(sentence("job_canceled", WORKER, by_itself)).endswith(
+        "canceled the job: nothing to do"
+    )
+
+
 def test_a_value_that_an_event_does_not_have_leaves_out_its_part() -> None:
     assert plain(sentence("job_canceled", "cli:anna", {})) == "anna canceled the job"
     assert plain(sentence("job_retrying", WORKER, {"error": "busy"})) == (
@@ -486,3 +500,11 @@ def test_any_value_in_any_field_is_words(kind: str, data: st.DataObject) -> None
     line = sentence(kind, actor, changed)
     assert plain(line)
     assert not any("\n" in str(span) for span in line)
+
+
+def test_a_job_that_asks_several_things_counts_them() -> None:
+    others = [{"text": "Which size?", "kind": "input"}, {"text": "Print it?", "kind": "approval"}]
+    payload = {"text": "Which wrap?", "kind": "input", "question": 1, "others": others}
+    assert plain(sentence("needs_approval", WORKER, payload)) == (
+        "The job waits for 2 answers and 1 approval: Which wrap? · Which size? · Print it?"
+    )

@@ -11,6 +11,7 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.entities.jobs import next_cell
 from draftsman.errors import Failure, NotFound
+from draftsman.formats.times import format_time
 from draftsman.ids import worker_name
 from draftsman.job_types.published.description import TypeDescription
 from draftsman.job_types.published.service import publish
@@ -203,12 +204,14 @@ async def test_a_future_and_an_elapsed_due_time_are_reported(
 ) -> None:
     await make.worker_row()
     number = await make.scheduled(delay=7200, queue="default")
-    assert (await rt.read_model.why(number)).next_step == "due in 2 h"
+    due = (await rt.read_model.job(number)).run_at
+    assert due is not None
+    at = f"at {format_time(due)}"
+    assert (await rt.read_model.why(number)).next_step == f"due in 2 h, {at}"
     await clock.forward(7200 - 600)
     next_step = (await rt.read_model.why(number)).next_step
-    assert (
-        next_step
-        == "due in 10 min; but no live worker serves its queue; to start one: draftsman up"
+    assert next_step == (
+        f"due in 10 min, {at}; but no live worker serves its queue; to start one: draftsman up"
     )
     await clock.forward(700)
     await make.worker_row()
@@ -221,14 +224,17 @@ async def test_backoff_shows_the_budget_and_the_error(make: Factory, rt: Runtime
     await make.set_due(busy, 90)
     why = await rt.read_model.why(busy)
     assert (why.reason, why.text) == ("backoff", "run 1 failed: busy")
-    assert why.next_step == "next retry in 90 s (retry 1 of 3)"
+    due = (await rt.read_model.job(busy)).next_retry_at
+    assert due is not None
+    assert why.next_step == f"next retry in 90 s, at {format_time(due)} (retry 1 of 3)"
     assert why.due_in == pytest.approx(90, abs=5)
     lost = await make.running(queue="default", worker=(lost_hands := uuid4()))
     await rt.dead_workers.rescue(LeaderTerm(), [lost_hands])
     await make.set_due(lost.number, 7200)
     why = await rt.read_model.why(lost.number)
     assert why.text == "run 1 failed: the worker was lost"
-    assert why.next_step == "next retry in 2 h (attempt 1 of 3)"
+    assert why.next_step.startswith("next retry in 2 h, at ")
+    assert why.next_step.endswith(" UTC (attempt 1 of 3)")
 
 
 async def test_the_time_until_the_next_attempt_uses_the_clock_of_the_database(
@@ -239,10 +245,7 @@ async def test_the_time_until_the_next_attempt_uses_the_clock_of_the_database(
     await clock.forward(540)
     await make.worker_row()
     why, [line] = await rt.read_model.why(number), await rt.read_model.jobs()
-    assert why.next_step in (
-        "next retry in 60 s (retry 1 of 3)",
-        "next retry in 59 s (retry 1 of 3)",
-    )
+    assert why.next_step.startswith(("next retry in 60 s, at ", "next retry in 59 s, at "))
     assert line.due_in == pytest.approx(why.due_in, abs=5)
     await clock.forward(61)
     await make.worker_row()

@@ -16,6 +16,7 @@ from draftsman.agent_runs.activity.activity import (
     ActivityState,
     of_usage,
 )
+from draftsman.formats import times
 from draftsman.jobs.details.service import log_feed
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done
@@ -53,7 +54,7 @@ async def test_questions_that_are_asked_at_once_are_shown_as_text(cli: Cli, make
         *(QuestionSpec(key=key, text=f"Which {key}?", freeform=True) for key in keys)
     )
     output = (await cli("events", work.name)).out
-    assert f"{work.name}/1: Which color? · Which size?, Which shape?" in output
+    assert "waits for 3 answers: Which color? · Which size? · Which shape?" in output
 
 
 async def test_a_cursor_reads_all_events_without_a_gap(
@@ -159,9 +160,13 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
         await store(rt, second, 2, said("Done"))
         await rt.settlement.outcome(second, Done({}))
         done = await following
-    heads = [f"-- run {work.number}.{run} --" for run in (1, 2)]
+    heads = [f"-- run {run} of {work.name} --" for run in (1, 2)]
+    (lost, _) = await rt.read_model.runs(work.number)
+    assert lost.finished_at is not None
+    ended_at = times.clock(lost.finished_at, lost.finished_at)
+    end = f"-- run 1 was interrupted: the worker was lost, {ended_at} --"
     lines = [
-        *("no newline", "Fixing \\u{1b}[2J", "[plan] 0 of 1 step: read", heads[1]),
+        *("no newline", "Fixing \\u{1b}[2J", "[plan] 0 of 1 step: read", end, heads[1]),
         *("✗ npm test", "output", "Done"),
     ]
     # the first head is there if the second run began before the command
@@ -173,26 +178,27 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
         line for line in stored if line not in ("no newline", "output")
     ]
     assert (await cli("logs", "--output", work.name)).out.splitlines() == [
-        *(heads[0], "no newline", heads[1], "output")
+        *(heads[0], "no newline", end, heads[1], "output")
     ]
-    assert (await cli("logs", "--run", 2, work.name)).out.splitlines() == stored[4:]
+    assert (await cli("logs", "--run", 2, work.name)).out.splitlines() == stored[5:]
     assert (await cli("logs", "--tail", 4, work.name)).out.splitlines() == [
-        *(heads[0], "[plan] 0 of 1 step: read"),
-        *stored[4:],
+        *(heads[0], "[plan] 0 of 1 step: read", end),
+        *stored[5:],
     ]
     assert (await cli("logs", "--run", 2, "--tail", 1, work.name)).out.splitlines() == [
         *(heads[1], "Done")
     ]
     assert (await cli("logs", "--run", 1, "--tail", 1, work.name)).out.splitlines()[1:] == [
-        "[plan] 0 of 1 step: read"
+        *("[plan] 0 of 1 step: read", end)
     ]
-    (await cli("logs", "--run", 3, work.name)).refused(3, "has no run .3; its runs: 2")
+    (await cli("logs", "--run", 3, work.name)).refused(3, "has no run 3; 2 runs so far")
     (await cli("logs", "--run", 1, "-f", work.name)).refused(2, "--run cannot be combined")
     shown = (await cli("logs", work.name, "--json")).lines
     assert [(item["kind"], item["text"]) for item in shown] == [
         ("output", "no newline"),
         ("message", "Fixing \x1b[2J\n"),
         ("plan", ""),
+        ("end", "run 1 was interrupted: the worker was lost"),
         ("tool", "npm\ntest"),
         ("output", "output\n"),
         ("message", "Done"),
@@ -422,7 +428,7 @@ async def test_the_logs_of_several_jobs_are_printed_one_after_another(
         await rt.checkpoints.log(work.lease, 1, text)
     names = (second.name, f"D-{silent}", first.name)
     printed = await cli("logs", *names)
-    assert printed.out == f"-- run {second.number}.1 --\ntwo\n-- run {first.number}.1 --\none\n"
+    assert printed.out == f"-- run 1 of {second.name} --\ntwo\n-- run 1 of {first.name} --\none\n"
     assert printed.err.startswith(f"D-{silent} ")
     lines = (await cli("logs", *names, "--json")).lines
     assert [(line["job"], line["text"]) for line in lines] == [

@@ -106,8 +106,8 @@ async def test_the_diff_of_an_approval_is_that_of_the_run_that_asked(
     shown = (await cli("show", second.name)).out
     files = shown[shown.index("\nArtifacts\n") :].splitlines()[2:4]
     assert [file.split("  ")[1:-1] for file in files] == [
-        ["changes.patch", "patch", f"{len(patch)} B", "run .1"],
-        ["changes.patch", "no changes so far", "run .2"],
+        ["changes.patch", "patch", f"{len(patch)} B", "run 1"],
+        ["changes.patch", "no changes so far", "run 2"],
     ]
     await rt.asking.ask(second.lease, GATE.model_copy(update={"key": "other"}))
     (await cli("diff", f"D-{number}/2")).refused(1, f"D-{number}/2 has no changes so far")

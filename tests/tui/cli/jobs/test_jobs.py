@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -99,7 +100,7 @@ async def test_a_countdown_shows_the_attempt_and_the_error(
     )
     assert 3500 < second["due_in"] <= 3600
     output = (await cli("show", busy)).out
-    assert "waiting  next retry in 60 min (retry 1 of 3)" in output
+    assert re.search(r"waiting  next retry in 60 min, at .* UTC \(retry 1 of 3\)", output)
     waits = (await cli("show", lost.number, "--json")).json["wait_reason"]
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
     assert waits["next_step"].startswith("next retry in 60 min")
@@ -231,6 +232,9 @@ async def test_jobs_are_found_by_type_queue_source_key_person_and_tags(
     assert await numbers("--tag", "team=shop", "--tag", "nightly") == []
     assert await numbers("--mine") == [report]
     assert await numbers("--mine", who="anna") == [other]
+    assert await numbers("--by", "anna") == [other]
+    assert await numbers("--by", "me") == [report]
+    (await cli("jobs", "--by", "anna", "--mine")).refused(2, "--by and --mine cannot be combined")
     none = (await cli("jobs", "--type", "http_requst")).err
     assert none == 'no job type "http_requst"; did you mean http_request?\n'
     assert "no jobs match the filters" in (await cli("jobs", "--type", "http_request")).err

@@ -64,8 +64,13 @@ async def test_a_paused_job_is_shown_as_paused_in_every_state(cli: Cli, make: Fa
     assert row["number"] == running.number
     for command in ("why", "show"):
         out = (await cli(command, waiting.name)).out
-        assert "paused (waiting for input)" in out.splitlines()[0]
         assert "by root: the API is down" in out
+    assert (
+        (await cli("show", waiting.name)).out.splitlines()[0].endswith("paused; waiting for input")
+    )
+    assert (await cli("why", waiting.name)).out.startswith(f"{waiting.name} paused since ")
+    assert (await cli("why", retrying)).out.startswith(f"D-{retrying} paused since ")
+    assert (await cli("show", retrying)).out.splitlines()[0].split()[-1] == "paused"
     assert (await cli("show", waiting.name, "--json")).json["wait_reason"]["paused"] is True
     await cli("resume", waiting.name)
     rest = (await cli("jobs", "--status", "paused", "--json")).json

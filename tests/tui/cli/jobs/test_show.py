@@ -55,7 +55,7 @@ async def test_a_job_with_a_history_is_shown_completely(
         "→ Ben (cli) answers red",
         "✗ Carol (cli) answers red",
         "not accepted: Carol may not answer",
-        "report.json  report  2 B  run .2",
+        "report.json  report  2 B  run 2",
         "  all well\n  https://git.example/pr/7\n  2 files changed\n",
         f"data: draftsman show {work.name} --json",
     ):
@@ -305,8 +305,8 @@ async def test_steps_and_checkpoints_show_where_a_job_continues(
     await rt.checkpoints.save(work.lease, {"page": 21})
     out = (await cli("show", work.name)).out
     steps = out[out.index("\nSteps\n") : out.index("\nCheckpoints\n")].splitlines()
-    assert steps[2].startswith("  pending page 21  run .1  ")
-    assert steps[3].startswith("  done    page 20  run .1  ")
+    assert steps[2].startswith("  pending page 21  run 1  ")
+    assert steps[3].startswith("  done    page 20  run 1  ")
     assert steps[3].endswith("9 B")
     assert steps[-1] == f"  earlier steps: draftsman show {work.name} --json | jq .steps"
     assert len(steps) == 23

@@ -35,8 +35,8 @@ async def test_a_message_is_sent_once_for_its_key_and_shown(
     await rt.run_messages.deliver_with_checkpoint(work.lease, [1], {}, None)
     shown = (await cli("show", work.name)).out
     assert "Messages" in shown
-    assert "delivered in run .1" in shown
-    assert "given to run .1; delivered with its next checkpoint" in shown
+    assert "delivered in run 1" in shown
+    assert "given to run 1; delivered with its next checkpoint" in shown
     assert "     use the v2 API" in shown
     messages = (await cli("show", work.name, "--json")).json["messages"]
     assert [(item["text"], item["delivered_at"] is None) for item in messages] == [

@@ -46,7 +46,7 @@ async def test_an_answer_on_a_terminal_can_be_undone_until_it_counts(
         f"{name} undone: it does not count; to answer again: draftsman answer {name}\n"
     )
     assert "has no answer of yours that can be undone" in (await cli("undo", name)).refused(1)
-    (await cli("undo")).refused(1, "nothing to undo: your answers", "can be undone for 10 s")
+    (await cli("undo")).refused(1, "can be undone for 10 s; all others, such as those of scripts")
     (await cli("undo", job.name)).refused(1, f"{job.name} has no answer or cancel of yours")
     assert (await cli("answer", name, "red")).out.startswith(
         f"{name} answered: red; job "

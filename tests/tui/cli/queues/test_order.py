@@ -110,7 +110,7 @@ async def test_jobs_that_wait_for_a_place_or_a_key_are_listed_in_queue_order(
     assert await listed(cli) == [first, holder, b, a, key]
     await rt.job_control.pause(holder, make.owner, "r")
     waits = dict(line.split("  ", 1) for line in (await cli("jobs")).out.splitlines()[1:])
-    assert waits[f"D-{child}"].endswith("its parents")
+    assert waits[f"D-{child}"].endswith(f"D-{first} (queued)")
     assert waits[f"D-{holder}"].endswith("paused by root: r")
 
 

@@ -147,11 +147,12 @@ async def test_a_monorepo_folder_gets_a_profile_from_a_file(
     (await cli("repos", "add", repo, "--path", "../x")).refused(2, "a folder inside")
     (await cli("repos", "add", repo, "--path", "web")).refused(2, "no folder 'web'")
     file = tmp_path / "profile.json"
-    failing = {"validation_commands": [{"name": "no", "command": ["false"]}]}
+    failing = {"validation_commands": [{"name": "no", "command": ["false", "--xml={report}"]}]}
     file.write_text(json.dumps(failing))
     refused = await cli("repos", "add", repo, "--profile", file)
     refused.refused(1, "not saved")
     assert (await cli("repos", "add", repo, "--profile", file, "--no-check")).code == 0
+    assert "validation no: false --xml=/dev/null" in (await cli("repos", "show", "pay")).out
     file.write_text((await cli("repos", "show", "pay", "--json")).out)
     (await cli("repos", "add", repo, "--profile", file)).refused(4, "--replace")
     file.write_text('{"validation": []}')

@@ -22,6 +22,7 @@ from draftsman.database.database import Connection
 from draftsman.database.server_health import ServerHealth
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.deliveries.store import rate_limits
+from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import parse
@@ -152,6 +153,34 @@ def test_a_server_whose_settings_delay_vacuum_is_a_warning(
     )
     texts = [finding.text for finding in vacuum_settings(health)]
     assert [found[: len(text)] for found in texts] == ([text] if text else [])
+
+
+async def test_what_people_paused_or_reserved_is_named_with_its_end(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    later = [await make.queued(queue="q") for _ in range(2)][1]
+    await rt.queues.pause("q", make.owner, "db down")
+    reserving = invocation(type="noop", queue="other")
+    job, _ = await rt.reservations.submit(reserving, make.owner)
+    await rt.job_control.pause(later, make.owner, "later")
+    document = (await cli("doctor", "--json")).json
+    assert document["ok"]
+    found = {
+        check["hint"]: (check["status"], check["text"])
+        for check in document["checks"]
+        if check["name"] in ("queues", "jobs")
+    }
+    assert found.keys() == {
+        "draftsman queues resume q",
+        "draftsman queues release other",
+        f"draftsman resume D-{later}",
+    }
+    assert {status for status, _ in found.values()} == {"warn"}
+    paused = found["draftsman queues resume q"][1]
+    assert paused.startswith("the queue 'q' is paused since ")
+    assert paused.endswith(" by root: db down; 2 jobs wait")
+    assert f"for {job.name}" in found["draftsman queues release other"][1]
+    assert found[f"draftsman resume D-{later}"][1].endswith(" by root: later")
 
 
 async def test_an_old_transaction_is_named_with_the_way_to_end_it(

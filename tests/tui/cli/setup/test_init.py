@@ -26,7 +26,7 @@ from draftsman_tui.cli.setup.init import (
     secret_place,
     write,
 )
-from draftsman_tui.cli.setup.init_answers import Answers, NewPerson, as_file, asked_channels
+from draftsman_tui.cli.setup.init_answers import ROLES, Answers, NewPerson, as_file, asked_channels
 from tests.core.worker.agent_jobs import git
 from tests.support.cases import cases
 from tests.support.distributions import Distribution, installed
@@ -93,12 +93,16 @@ def settings_of(answers: Answers) -> Any:
 
 
 @pytest.mark.usefixtures("machine")
-def test_the_answers_make_a_configuration_that_has_no_secret(answer: Any) -> None:
+def test_the_answers_make_a_configuration_that_has_no_secret(
+    answer: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     left = answer(
         *(False, True, "gpt", "claude"),
         *(True, "xoxb-123-456-abcdefabcdefabcdef", "SLACK_BOT_TOKEN", "/etc/app_token"),
         *(True, "?", "-"),
-        *("?", "U1", "ben", "not an id", "U012ABCDEF", "-"),
+        *("/nonexistent", "?", "U1"),
+        *("a b", "anna", "ben", "not an id", "U012ABCDEF", "aprover", "?"),
+        *("eve", "-", "operator,invoker", "max", "-", "-", "-"),
     )
     answers = collect(Asker(App(), asks=True), "postgresql://anna:hunter2@db/x")
     assert list(left) == []
@@ -118,6 +122,17 @@ def test_the_answers_make_a_configuration_that_has_no_secret(answer: Any) -> Non
     assert settings.people["anna"].login == "anna"
     assert settings.people["anna"].accounts["slack"] == ("U1",)
     assert settings.people["ben"].accounts["slack"] == ("U012ABCDEF",)
+    assert {name: list(person.roles) for name, person in settings.people.items()} == {
+        "anna": list(ROLES),
+        "ben": ["invoker", "responder"],
+        "eve": ["invoker", "operator"],
+        "max": [],
+    }
+    refused = capsys.readouterr().err
+    assert "'/nonexistent' is no name: it has letters, digits, '.', '_' and '-'" in refused
+    assert "'a b' is no name" in refused
+    assert "anna is there already" in refused
+    assert "'aprover' is no role; did you mean approver?" in refused
 
 
 async def test_a_database_that_cannot_be_reached_is_asked_for_again(
@@ -147,7 +162,7 @@ def test_yes_takes_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answers.agents == ("codex", "claude")
     assert answers.default_agent == "codex"
     assert list(answers.channels) == ["trello"]
-    assert answers.people == [NewPerson("anna", {"login": "anna"})]
+    assert answers.people == [NewPerson("anna", {"login": "anna"}, ROLES)]
     assert settings_of(answers).database_url is None
 
 
@@ -177,7 +192,7 @@ def test_a_secret_is_not_taken_as_the_name_of_its_place(text: str) -> None:
 @given(TEXT, TEXT, TEXT)
 def test_any_name_makes_a_file_that_can_be_read(name: str, login: str, secret: str) -> None:
     sources = {"bot_token": {"env": secret}}
-    people = [NewPerson(name, {"login": login})]
+    people = [NewPerson(name, {"login": login}, ROLES)]
     read = tomllib.loads(as_file(Answers(people=people, channels={"slack": sources})))
     assert read["people"][name]["login"] == login
     assert read["slack"] == sources

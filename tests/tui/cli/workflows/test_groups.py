@@ -17,7 +17,8 @@ async def test_without_groups_the_list_says_how_to_create_a_group(cli: Cli) -> N
     assert "no groups yet; to create a group: draftsman submit --batch FILE --group" in done.err
     assert (await cli("groups", "--json")).json == []
     (await cli("groups", "show", "g")).refused(3, "there is no group 'g'")
-    (await cli("jobs", "--group", "g")).refused(3, "there is no group 'g'")
+    listed = await cli("jobs", "--group", "g")
+    assert (listed.code, listed.out, listed.err) == (0, "", 'no group "g"\n')
 
 
 async def test_a_batch_is_a_group_that_is_shown_and_extended(cli: Cli, tmp_path: Path) -> None:
@@ -103,3 +104,15 @@ async def test_a_retry_of_a_job_that_its_group_skipped_names_the_failed_job(
     await cli("cancel", f"D-{failed}", "--yes")
     done = await cli("retry", f"D-{skipped}")
     assert f"D-{skipped} was skipped because of D-{failed}, which its retry" in done.err
+
+
+async def test_a_group_says_what_each_job_waits_for(cli: Cli, make: Factory) -> None:
+    first = await make.asked(group={"name": "g", "kind": "sequential"})
+    second = await make.queued(group="g")
+    shown = (await cli("groups", "show", "g")).out.splitlines()
+    listed = (await cli("jobs", "--group", "g")).out.splitlines()
+    for table in (shown, listed):
+        waits = dict(line.split(maxsplit=1) for line in table if line.startswith("D-"))
+        assert waits[f"D-{second}"].endswith(f"{first.name} (waiting for input)")
+        assert f"answer {first.name}/1" in waits[first.name]
+    assert f"waits for {first.name} (waiting for input)" in (await cli("why", second)).out

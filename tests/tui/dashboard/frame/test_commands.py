@@ -458,3 +458,17 @@ def test_names_come_first_or_where_they_are_no_argument(
 ) -> None:
     command, text = COMMANDS.parse(line)
     assert split_names(command, text) == (names or (), rest)
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [("priority abc", "abc"), ("move sideways", "enter top, bottom"), ("retry never", "never")],
+)
+async def test_arguments_are_checked_before_the_row(
+    make: Factory, rt: Runtime, owner: Actor, command: str, problem: str
+) -> None:
+    await make.asked()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-1")
+        await seen.command(command)
+        assert "waiting" not in await seen.wait_for_toast(problem)

@@ -171,7 +171,7 @@ async def test_a_paused_job_that_waits_is_shown_as_paused(
         await seen.command("jobs status:paused,queued")
         await seen.rows(work.name)
         await seen.job(work.name)
-        await seen.see("paused (waiting for input)", "waits  paused since", "Z: resume; a: answer")
+        await seen.see("paused; waiting for input", "waits  paused since", "Z: resume; a: answer")
 
 
 async def test_messages_and_pauses_that_a_job_refuses_ask_for_no_text(

@@ -211,10 +211,10 @@ async def test_the_tab_of_the_runs_lists_steps_and_checkpoints(make: Factory, rt
     texts = ["".join(c.text for row in item.rows for c in row) for item in drawn]
     run, steps, earlier, checkpoints = texts
     assert "running" in run
-    assert steps.startswith("Steps  pending page 21  run .1  now  ← now  done    page 20")
+    assert steps.startswith("Steps  pending page 21  run 1  now  ← now  done    page 20")
     assert earlier == "  earlier steps    enter: show them"
     mark = "  ← the next run continues from here"
-    assert checkpoints == f"Checkpoints  run .1  now  12 B of data{mark}"
+    assert checkpoints == f"Checkpoints  run 1  now  12 B of data{mark}"
     await rt.settlement.outcome(work, Done())
     assert len((await seen(rt, job_loader)).details.checkpoints) == 1
 

@@ -223,9 +223,9 @@ def test_run_without_a_log_has_its_heading() -> None:
     view = LogView([LogLine(0, 2, "here")])
     drawn = log(replace(job_snapshot(runs=runs), log=view), 80, NOW)
     heads = [text(item.rows[0]) for item in drawn]
-    assert heads[0] == "── run D-142.1, parked: no output ──"
-    assert "run D-142.2, parked, started" in heads[1]
-    assert heads[3] == "── run D-142.3, parked: no output ──"
+    assert heads[0] == "── run 1, parked: no output ──"
+    assert "run 2, parked, started" in heads[1]
+    assert heads[3] == "── run 3, parked: no output ──"
     single = log(replace(job_snapshot(runs=runs), log=replace(view, run=2)), 80, NOW)
     assert [text(item.rows[0]) for item in single] == heads[1:3]
     late = log(replace(job_snapshot(runs=runs), log=replace(view, earlier=True)), 80, NOW)
@@ -249,6 +249,17 @@ def test_an_empty_patch_is_no_file() -> None:
     job = replace(job_snapshot().job, result={})
     snapshot = job_snapshot(job=job, artifacts=[empty])
     (item, *_) = JOB_TABS["artifacts"].items(snapshot, 80, NOW)
-    assert text(item.rows[item.title_rows]).startswith("  changes.patch  no changes so far  run .1")
+    assert text(item.rows[item.title_rows]).startswith("  changes.patch  no changes so far  run 1")
     assert JOB_TABS["diff"].count(snapshot) == 0
     assert JOB_TABS["artifacts"].count(snapshot) == 0
+
+
+def test_the_log_of_a_lost_run_ends_with_that() -> None:
+    lost = replace(run(142, 1, RunStatus.INTERRUPTED), finished_at=NOW, error="the worker was lost")
+    book = LogBuffer()
+    book.know([lost])
+    book.add([chunk(1, 0, "half a line")])
+    book.end_runs(1)
+    book.end_runs(1)
+    end = ("-- run 1 was interrupted: the worker was lost --", "warns")
+    assert lines_of(book) == [("half a line", ""), end]

@@ -77,7 +77,7 @@ async def test_every_tab_shows_its_data(
             "completed the job",
         ),
         "2": ("attached   shot.png", "Please tidy.", "depth", "\\u{1b}[31m"),
-        "3": ("── run D-1.1, parked", "begin", "[bold]x[/bold] \\u{202e}evil", "half"),
+        "3": ("── run 1, parked", "begin", "[bold]x[/bold] \\u{202e}evil", "half"),
         "4": ("▾ x  +1 -1", "- old", "+ new \\u{1b}[31m"),
         "5": (
             "D-1/1  question was answered by ben: blue",
@@ -89,7 +89,7 @@ async def test_every_tab_shows_its_data(
             "Dave (cli) approves: looks right",
         ),
         "6": ("status", "log", "dead", "the disk is full", "R: resend"),
-        "7": (".1   parked", ".3   completed", "worker "),
+        "7": ("run 1   parked", "run 3   completed", "worker "),
         "8": ("input tokens 1,234 · cost $0.25", "all", "input tokens 1,300"),
         "9": ("D-1", "original job   this job", "D-2", "retry of D-1"),
         "0": ("changes.patch  patch", "notes.md", "Result", "branch draftsman/D-1"),
@@ -255,7 +255,7 @@ async def test_log_follows_its_end_until_scrolled_up(
         await seen.press("escape")
         await seen.until(lambda: "▸" not in seen.text and "next-match" not in seen.text)
         await seen.command("log 1")
-        await seen.see("log of run .1")
+        await seen.see("log of run 1")
 
 
 async def test_log_of_a_finished_job_opens_at_its_end(
@@ -314,7 +314,7 @@ async def test_job_screen_fits_80_by_24_and_handles_the_mouse(
         line = next(n for n, text in enumerate(seen.lines) if "1:time" in text)
         await seen.pilot.click(offset=(seen.lines[line].index("7:runs") + 2, line))
         await seen.see("D-1 · runs")
-        line = next(n for n, text in enumerate(seen.lines) if ".2   parked" in text)
+        line = next(n for n, text in enumerate(seen.lines) if "run 2   parked" in text)
         await seen.pilot.click(offset=(20, line))
         await seen.until(lambda: screen(seen).selected_key == "D-1.2")
         await seen.press("left", "left")

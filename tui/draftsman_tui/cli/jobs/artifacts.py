@@ -46,7 +46,7 @@ async def list_artifacts(app: App, job: JobRef) -> None:
                 styled(artifact.name, "bold"),
                 artifact.kind,
                 format_size(artifact.size),
-                f".{artifact.run}",
+                str(artifact.run),
                 times.age(artifact.created_at),
             )
             for artifact in files

@@ -81,10 +81,15 @@ async def wait(
 
 
 async def _matching(rt: Runtime, *, mine: bool, **filters: Any) -> list[int]:
-    """Return the jobs of a group, or else the unfinished jobs that match, oldest first."""
+    """Return the jobs of a group, or else the unfinished jobs that match, oldest first.
+
+    Raises NotFound for a group: one that may come later is not waited for.
+    """
     from draftsman_tui.cli.jobs.jobs import MAX_JOBS
 
-    if "group" not in filters:
+    if "group" in filters:
+        await rt.workflows.groups.get(filters["group"])
+    else:
         filters["statuses"] = [status for status in Status if status not in TERMINAL]
     invoker = (await rt.actor()).voter if mine else None
     found = await rt.read_model.jobs(invoker=invoker, limit=MAX_JOBS, **filters)
@@ -180,8 +185,13 @@ async def _print_reason(
     why = await rt.read_model.why(number)
     if applies(why):
         name = job_name(number)
-        text = f"{one_line(why.text)}; {why.next_step}"
-        app.out.info(text if text.startswith(f"{name}/") else f"{name}: {text}")
+        lines = [one_line(text) for text in why.next_lines()]
+        text = one_line(why.text)
+        if why.needs:
+            app.out.info("\n".join([f"{name}: {text}", *lines]))
+        else:
+            text = f"{text}; {lines[0]}"
+            app.out.info(text if text.startswith(f"{name}/") else f"{name}: {text}")
 
 
 async def print_pause(app: App, rt: Runtime, number: int) -> None:

@@ -13,7 +13,7 @@ import click
 from draftsman.durations import format_duration
 from draftsman.entities import cells
 from draftsman.entities.cells import Cell
-from draftsman.entities.filter_values import unknown_value
+from draftsman.entities.filter_values import ME, unknown_value
 from draftsman.entities.jobs import DEAD_LETTERS, JOBS, decision_text, status_of
 from draftsman.entities.queues import hold_text
 from draftsman.errors import Refused, UsageError
@@ -73,6 +73,7 @@ MAX_ERROR_LENGTH: Final = 120
 @click.option("--queue", type=params.TEXT, help="Filter by queue.")
 @click.option("--source", type=params.TEXT, metavar="NAME", help="Filter by source, e.g. slack.")
 @click.option("--group", type=params.TEXT, help="Filter by group.")
+@click.option("--by", type=params.TEXT, metavar="PERSON", help="Filter by who submitted the job.")
 @click.option("--mine", is_flag=True, help="Only jobs that you submitted.")
 @click.option(
     "--failures",
@@ -99,6 +100,7 @@ async def jobs(
     since: float | None,
     until: float | None,
     before: JobRef | None,
+    by: str | None,
     mine: bool,
     **filters: Any,
 ) -> None:
@@ -111,7 +113,7 @@ async def jobs(
     """
     if queued:
         other_filters = {name: value for name, value in filters.items() if name != "queue"}
-        if jobs or status or since or until or before or mine or _has_filters(other_filters):
+        if jobs or status or since or until or before or by or mine or _has_filters(other_filters):
             raise UsageError("--queued can only be combined with --queue and --limit")
         await print_queued(app, filters["limit"], filters["queue"])
         return
@@ -127,7 +129,7 @@ async def jobs(
         cursor = before.number if before else None
         if before and cursor is None:
             cursor = await number_of(rt, before)
-        invoker = (await rt.actor()).voter if mine else None
+        invoker = await _invoker(rt, by, mine=mine)
         if jobs:
             numbers = [await number_of(rt, job) for job in jobs if not job.in_range]
             filters["numbers"] = [*numbers, *(job.number for job in jobs if job.in_range)]
@@ -144,7 +146,7 @@ async def jobs(
         page = await rt.read_model.page(**page_filters)
         now = datetime.now(UTC)
         page_jobs = await rt.read_model.with_figures(page.jobs)
-        filters |= {"mine": mine, "sort": app.sort, "where": app.where}
+        filters |= {"by": by, "mine": mine, "sort": app.sort, "where": app.where}
         matching = selected(app, JOBS, page_jobs, now)
         shown = matching[:limit]
         if app.json:
@@ -182,9 +184,12 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
         data = {"attention": first, "questions": attention}
         app.out.document({"number": number} | reason_data(reason) | data)
         return
-    status = status_text(reason.status, paused=reason.shown_as_paused)
-    app.out.print(line(f"{job_name(number)} ", status, f": {reason.text}"))
-    app.out.print(styled(f"  {reason.next_step}", "dim"))
+    if reason.shown_as_paused:
+        app.out.print(line(f"{job_name(number)} ", reason.text))
+    else:
+        app.out.print(line(f"{job_name(number)} ", status_text(reason.status), f": {reason.text}"))
+    style = "" if reason.needs else "dim"
+    app.out.print(*(styled(f"  {text}", style) for text in reason.next_lines()))
     if not attention:
         return
     from draftsman.jobs.details.sections.questions import attention_lines, note_lines
@@ -200,16 +205,42 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
         app.out.print(*lines)
 
 
-async def _show(app: App, rt: Runtime, jobs: Sequence[JobSummary]) -> None:
-    """Print a table that names the commands to go on, for which it reads questions."""
+async def next_steps_of(rt: Runtime, numbers: Sequence[int]) -> dict[int, str]:
+    """Return what is next for jobs, by their numbers; of at most `MAX_JOBS`."""
+    first = list(numbers[:MAX_JOBS])
+    page = await rt.read_model.page(numbers=first, limit=MAX_JOBS) if first else None
+    return (
+        {} if page is None else await _next_steps(rt, await rt.read_model.with_figures(page.jobs))
+    )
+
+
+async def _next_steps(rt: Runtime, jobs: Sequence[JobSummary]) -> dict[int, str]:
+    """Return what is next for jobs: of those that wait for people, the answers."""
     waiting = [job.number for job in jobs if job.status in WAITING]
     open_questions = await rt.questions.open_of(waiting) if waiting else []
     questions_by_job: defaultdict[int, list[Question]] = defaultdict(list)
     for question in open_questions:
         questions_by_job[question.job].append(question)
+    now = datetime.now(UTC)
+    return {
+        job.number: decision_text(job, now) or _next(job, questions_by_job[job.number])
+        for job in jobs
+    }
 
-    def next_cell(job: JobSummary, now: datetime) -> Cell:
-        return cells.text(decision_text(job, now) or _next(job, questions_by_job[job.number]))
+
+async def _invoker(rt: Runtime, by: str | None, *, mine: bool) -> str | None:
+    """Return who submitted the jobs to list; raises UsageError for both options."""
+    if by and mine:
+        raise UsageError("--by and --mine cannot be combined")
+    return (await rt.actor()).voter if mine or by == ME else by
+
+
+async def _show(app: App, rt: Runtime, jobs: Sequence[JobSummary]) -> None:
+    """Print a table that names the commands to go on, for which it reads questions."""
+    next_steps = await _next_steps(rt, jobs)
+
+    def next_cell(job: JobSummary, _: datetime) -> Cell:
+        return cells.text(next_steps[job.number])
 
     # there is room for a whole status; next are the commands to use, instead of live progress
     entity = JOBS.with_cell("STATUS", lambda job, _: status_of(job, full=True))

@@ -9,9 +9,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityKind
-from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text
+from draftsman.agent_runs.activity.log_entries import (
+    END,
+    OUTPUT,
+    LogEntry,
+    entry_meaning,
+    entry_text,
+)
+from draftsman.formats import times
 from draftsman.formats.shown_zone import shown
-from draftsman.ids import job_name
+from draftsman.ids import job_name, run_text
 from draftsman.jobs.details.log_lines import (
     FOLDED_LINES,
     entry_line,
@@ -22,6 +29,7 @@ from draftsman.jobs.details.log_lines import (
 from draftsman.jobs.details.sections.section import Line, faint
 from draftsman.jobs.reserved_names import TRANSCRIPT
 from draftsman_tui.common.sections import line_text
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.live_region import LiveRegion
 from draftsman_tui.terminal.output import CommandOutput, line, plain, styled
 
@@ -86,6 +94,9 @@ class LogPrinter:
         if entry.kind == OUTPUT or entry.kind in TEXT_KINDS:
             self._add_text(entry)
             return
+        if entry.kind == END:
+            self._print_end(entry)
+            return
         if entry.is_open:
             self._calls[entry.id] = entry
             return
@@ -119,12 +130,19 @@ class LogPrinter:
         if self._headed_from is None:
             return
         if entry.run >= self._headed_from:
-            self._out.print(styled(f"-- run {self._number}.{entry.run} --", "dim"))
+            self._out.print(styled(f"-- {run_text(entry.run, self._number)} --", "dim"))
         if entry.kind != OUTPUT and entry.seq > 1:
             self._out.info(
                 "earlier activity was deleted; the transcript has it:"
                 f" draftsman artifacts get {job_name(self._number)} {TRANSCRIPT}"
             )
+
+    def _print_end(self, entry: LogEntry) -> None:
+        """Print how the run ended, and when."""
+        self.end()
+        at = times.clock(entry.created_at, datetime.now(UTC))
+        meaning = entry_meaning(entry)
+        self._out.print(styled(f"-- {entry.text}, {at} --", STYLES[meaning] if meaning else ""))
 
     def _print_entry(self, entry: LogEntry) -> None:
         self.end()

@@ -13,7 +13,8 @@ import click
 
 from draftsman.agent_runs.activity.log_entries import LogEntry, LogReader, last_lines
 from draftsman.errors import NotFound, UsageError
-from draftsman.ids import JobRef, job_name
+from draftsman.formats.amounts import counted
+from draftsman.ids import JobRef, job_name, run_text
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.jobs.job_wait import print_waits
@@ -82,7 +83,7 @@ class _Wanted:
 @click.option("-f", "--follow", is_flag=True, help="Stream until the job ends, over all its runs.")
 @click.option("--activity", is_flag=True, help="Only the activity of the agent.")
 @click.option("--output", is_flag=True, help="Only the output of programs.")
-@click.option("--run", "only", type=params.COUNT, metavar="N", help="Only the run .N of the job.")
+@click.option("--run", "only", type=params.COUNT, metavar="N", help="Only run N of the job.")
 @click.option(
     "--tail",
     type=params.LINES,
@@ -111,9 +112,10 @@ async def logs(
     rendered, and what an agent makes long is folded: thoughts, titles of calls, and without -f
     also output; in pipes texts are unchanged.
 
-    The log of a job with several runs has a line before each, such as -- run 142.2 --; so has every
-    log on a terminal, and those of several jobs, which are printed one after another. With --json,
-    each line of several jobs has the number of its job.
+    The log of a job with several runs has a line before each, such as -- run 2 of D-142 --; so has
+    every log on a terminal, and those of several jobs, which are printed one after another. A run
+    that failed, was canceled or lost ends with a line that says so, and why. With --json, that is
+    an entry of kind end, and each line of several jobs has the number of its job.
 
     With -f, stderr says why the job waits: at first, and whenever it waits for a person.
 
@@ -163,7 +165,9 @@ async def _print_log(
     """
     runs = (await rt.read_model.job(number)).run_count
     if wanted.only is not None and wanted.only > runs:
-        raise NotFound(f"{job_name(number)} has no run .{wanted.only}; its runs: {runs}")
+        raise NotFound(
+            f"{job_name(number)} has no {run_text(wanted.only)}; {counted(runs, 'run')} so far"
+        )
     folds = not (full or output) and bool(await rt.activity.page(number, limit=1))
     text_printer = LogPrinter(
         app.out,

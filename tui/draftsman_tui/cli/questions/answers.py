@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 QuestionRef = tuple["JobRef", int | None]
 
+TAKES_MORE: Final = frozenset({"answer", "delegate", "extend", "snooze"})
+"""Verbs that need more than the name of a question."""
+
 
 @command(
     "answer",
@@ -213,7 +216,7 @@ async def resolve_question(
     if not app.out.interactive:
         raise UsageError(
             f"{job_name(job)} is a job, not a question; to {verb} its open question:"
-            f" draftsman {verb} {open_questions[0].name} …"
+            f" draftsman {verb} {open_questions[0].name}{' …' if verb in TAKES_MORE else ''}"
         )
     await _show(app, rt, open_questions[0])
     if confirm or open_questions[0].kind is QuestionKind.APPROVAL or verb == "extend":

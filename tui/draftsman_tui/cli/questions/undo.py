@@ -23,7 +23,8 @@ async def undo(app: App, question: QuestionRef | None) -> None:
 
     An answer or a decision on a terminal, in the dashboard or in the web inbox counts after 10
     seconds (undo of [questions]); until then it can be undone, wherever you made it, and so can a
-    cancel of the dashboard. QUESTION selects a question, or the newest of a job.
+    cancel of the dashboard. Without a terminal, as in a script, an answer counts at once. QUESTION
+    selects a question, or the newest of a job.
     """
     async with app.runtime() as rt:
         job, ordinal = question or (None, None)

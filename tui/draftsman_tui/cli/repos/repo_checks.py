@@ -179,11 +179,13 @@ async def _set_up(
 
 def _confirm_commands(app: App, repo: Repo, profile: RepoProfile, yes: bool) -> None:
     """Ask before running commands of a remote repository; raises Refused, UsageError."""
+    from draftsman.settings.profiles import without_report
+
     commands = [check.command for check in profile.setup_commands]
     commands += [check.command for check in profile.validation_commands]
     if repo.remote_url.startswith("/") or not commands:
         return
-    names = ", ".join(" ".join(command) for command in commands)
+    names = ", ".join(shlex.join(without_report(command)) for command in commands)
     question = f"Run these commands in a clone on this machine: {names}?"
     confirm(app, question, yes=yes, required=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -383,6 +384,8 @@ def _profile_data(saved: SavedProfile) -> dict[str, Any]:
 
 
 def _print_profile(app: App, saved: SavedProfile) -> None:
+    from draftsman.settings.profiles import without_report
+
     profile = saved.profile
     checked = f"checked {times.ago(saved.checked_at)}" if saved.checked_at else "never checked"
     name = profile.path or "(root)"
@@ -396,5 +399,5 @@ def _print_profile(app: App, saved: SavedProfile) -> None:
             result = results.get(item.name) if kind == "validation_commands" else None
             outcome = "" if result is None else "  passed" if result["passed"] else "  failed"
             optional = "" if getattr(item, "required", True) else " (optional)"
-            command = " ".join(item.command)
+            command = shlex.join(without_report(item.command))
             app.out.print(f"  {kind.partition('_')[0]} {item.name}{optional}: {command}{outcome}")

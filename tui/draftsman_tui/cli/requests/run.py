@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.actions import requests as actions
-from draftsman.agent_runs.activity.log_entries import entry_text
+from draftsman.agent_runs.activity.log_entries import END, entry_text
 from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.queues.queue_models import DEFAULT_SECONDS
@@ -128,6 +128,8 @@ async def _print_log(
         async with asyncio.timeout(timeout):
             entries = rt.log_feed.entries(number, follow=True, on_complete=caught_up)
             async for entry, _ in entries:
+                if entry.kind == END:  # stderr has it, with what follows
+                    continue
                 async with progress.lock:
                     if not app.json:
                         printer.print(entry)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from draftsman.errors import AmbiguousName, DraftsmanError, UndescribedType, UsageError
-from draftsman.formats.near_names import near_names
 from draftsman.json_schemas.parameter_schema import ParameterSchema, placeholder, text_choices
 from draftsman_tui.cli.app import App
+from draftsman_tui.common.synonyms import near_options
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ async def typed_fields(
         await _refuse_template(rt, words.type)
     remaining = list(text if is_option else text[1:])
     end = len(remaining) - words.verbatim
-    values, plain = _take(type.inputs, remaining[:end])
+    values, plain = _take(ctx, type.inputs, remaining[:end])
     plain += remaining[end:]
     if plain:
         raise UsageError(
@@ -176,8 +176,7 @@ def refuse_options(ctx: click.Context, text: Sequence[str], fields: Mapping[str,
         if type := next(filter(NAME.fullmatch, text), None):
             command = f"{ctx.command_path} {type} {option} ..."
             raise UsageError(f"no such option {option}; name a type before its options: {command}")
-        known = [name for param in ctx.command.params for name in param.opts]
-        raise click.NoSuchOption(option, possibilities=near_names(option, known), ctx=ctx)
+        raise click.NoSuchOption(option, ctx=ctx)
 
 
 def _options(ctx: click.Context, text: Sequence[str]) -> Iterator[str]:
@@ -188,7 +187,15 @@ def _options(ctx: click.Context, text: Sequence[str]) -> Iterator[str]:
             yield word.partition("=")[0]
 
 
-def _take(inputs: ParameterSchema, words: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
+def _own_options(ctx: click.Context) -> list[str]:
+    """Return the options of a command that its help lists."""
+    listed = (param for param in ctx.command.params if not getattr(param, "hidden", False))
+    return [name for param in listed for name in param.opts]
+
+
+def _take(
+    ctx: click.Context, inputs: ParameterSchema, words: Iterable[str]
+) -> tuple[dict[str, Any], list[str]]:
     """Return the values of the options of parameters, and the other words; raises UsageError."""
     properties = inputs.properties
     values: dict[str, Any] = {}
@@ -209,7 +216,7 @@ def _take(inputs: ParameterSchema, words: Iterable[str]) -> tuple[dict[str, Any]
             name, value = negated, False
         elif name not in properties:
             known = [_option(each) for each in properties]
-            near = near_names(option, known, 1)
+            near = near_options(option, [*known, *_own_options(ctx)], 1)
             tail = (
                 f"did you mean {near[0]}?" if near else f"parameters: {', '.join(known) or 'none'}"
             )

@@ -27,8 +27,11 @@ from draftsman.errors import (
 )
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman.ids import job_name, worker_name
+from draftsman.formats.invisible import one_line
+from draftsman.ids import account_name, job_name, worker_name
+from draftsman.jobs.job import Status
 from draftsman.processes import host
+from draftsman.queues.queue_models import reservation_text
 from draftsman.repos.repo_catalog import RepoLocation
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.repos.forge_access import check_access
@@ -39,6 +42,8 @@ from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.output import check_lines, styled
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from draftsman.database.server_health import ServerHealth
     from draftsman.runtime import Runtime
 
@@ -52,6 +57,8 @@ MAX_NAPTIME: Final = 60.0
 """Maximum `autovacuum_naptime` in seconds without a warning: that of PostgreSQL."""
 OLD_SNAPSHOT: Final = 600.0
 """Seconds for which a transaction may be open without a warning."""
+MAX_PAUSED: Final = 10
+"""Maximum number of paused jobs that are named."""
 MAX_SCHEDULES: Final = 500
 """Maximum number of schedules that are checked."""
 MAX_REPOS: Final = 20
@@ -493,6 +500,41 @@ def _requesters(counts: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{requester} ({counted(count, 'job')})" for requester, count in counts)
 
 
+async def _pauses(rt: Runtime) -> Sequence[Finding]:
+    """Report what people paused or reserved, since when and why, and what waits for it."""
+    findings = []
+    for queue in await rt.queues.all():
+        for pause in queue.pauses:
+            waiting = await rt.read_model.counts(
+                queue=queue.name, type=pause.type, statuses=[Status.QUEUED, Status.RESUMED]
+            )
+            option = f" --type {pause.type}" if pause.type else ""
+            text = _paused(pause.paused_at, pause.paused_by, pause.reason)
+            jobs = counted(sum((waiting or {}).values()), "job waits", "jobs wait")
+            then = f"draftsman queues resume {queue.name}{option}"
+            findings.append(Finding("queues", "warn", f"the {pause.name} {text}; {jobs}", then))
+        if (held := queue.reservation) is not None and queue.held + queue.queued:
+            text = reservation_text(queue.name, held.job, held.actor, held.expires_at)
+            jobs = counted(queue.held + queue.queued, "job waits", "jobs wait")
+            then = f"draftsman queues release {queue.name}"
+            findings.append(Finding("queues", "warn", f"{text}; {jobs}", then))
+    jobs_page = await rt.read_model.page(paused=True, limit=MAX_PAUSED)
+    for job in jobs_page.jobs:
+        if job.paused_at is not None:
+            text = _paused(job.paused_at, job.paused_by or "", job.pause_reason or "")
+            then = f"draftsman resume {job_name(job.number)}"
+            findings.append(Finding("jobs", "warn", f"{job_name(job.number)} {text}", then))
+    if len(jobs_page.jobs) == MAX_PAUSED:
+        then = "draftsman jobs --status paused"
+        findings.append(Finding("jobs", "warn", "there may be more paused jobs", then))
+    return findings
+
+
+def _paused(since: datetime, by: str, reason: str) -> str:
+    why = f": {one_line(reason)}" if reason else ""
+    return f"is paused since {times.format_time(since)} by {account_name(by)}{why}"
+
+
 async def _schedules(rt: Runtime) -> Sequence[Finding]:
     """Report the schedules whose next occurrence will not run, and those whose code is gone."""
     from draftsman.schedules.schedule import DECLARED_BY
@@ -509,6 +551,16 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
         for item in schedules
         if item.paused_by == DECLARED_BY
     ]
+    findings += [
+        Finding(
+            f"schedule {item.name}",
+            "warn",
+            _paused(item.paused_at, item.paused_by or "", item.pause_reason or ""),
+            f"draftsman schedules resume {item.name}",
+        )
+        for item in schedules
+        if item.paused_at is not None and item.paused_by != DECLARED_BY
+    ]
     for schedule in active[:MAX_SCHEDULES]:
         if (problem := await rt.schedules.problem(schedule)) is not None:
             then = f"draftsman schedules show {schedule.name}"
@@ -521,7 +573,7 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
 
 CHECKS: Final = (
     _server, _vacuum, _migrations, _rights, _clock, _people, _workers, _types, _session_settings,
-    _listen, _archives, _deliveries, _dead_letters, _schedules, _code_owners, _forges,
+    _listen, _archives, _deliveries, _dead_letters, _pauses, _schedules, _code_owners, _forges,
     _profile_commits,
     doctor_checks.refused_methods,
 )  # fmt: skip

@@ -19,10 +19,12 @@ import click
 
 from draftsman.basic_settings import config_path, read_url, user_config_path
 from draftsman.errors import ConfigError, DraftsmanError, Refused, UsageError
+from draftsman.formats.near_names import did_you_mean
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child
 from draftsman_tui.cli.setup.init_answers import (
+    ROLES,
     Answers,
     NewPerson,
     as_file,
@@ -32,6 +34,9 @@ from draftsman_tui.cli.setup.init_answers import (
 
 NOTHING: Final = "-"
 """The answer that skips a step."""
+OTHERS_ROLES: Final = "invoker, responder"
+"""The roles of a person who is added, by default: neither approves work nor operates draftsman."""
+_NOT_IN_NAMES: Final = re.compile(r"[^\w.-]")
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -91,6 +96,9 @@ async def init(app: App, yes: bool) -> None:
     elif not yes:
         app.out.info(f"the answers are written to {path}")
     answers = collect(asker, await ask_database(asker))
+    if not yes:
+        app.out.print("", as_file(answers))
+        prompts.confirm(f"Write this to {path}?", default=True)
     write(path, answers)
     app.out.print(f"wrote {path}")
     if answers.database_url is not None and has_password(answers.database_url):
@@ -203,7 +211,14 @@ def _collect_people(asker: Asker, answers: Answers) -> None:
     """Ask for yourself, and then for others until a name is skipped."""
     me = getpass.getuser()
     known = asked_channels()
-    name = asker.text(f"Your name in draftsman ({NOTHING}: no people)", me)
+
+    def new_name(text: str) -> str:
+        if text in {person.name for person in answers.people}:
+            raise ValueError(f"{text} is there already; give another name")
+        return person_name(text)
+
+    own_name = _NOT_IN_NAMES.sub("", me).lstrip("._-") or NOTHING
+    name = asker.text(f"Your name in draftsman ({NOTHING}: no people)", own_name, new_name)
     while name is not None:
         accounts = {} if answers.people else {"login": me}
         for channel in answers.channels:
@@ -212,10 +227,38 @@ def _collect_people(asker: Asker, answers: Answers) -> None:
             check = _matching(questions.account_form)
             if (account := asker.text(question, NOTHING, check)) is not None:
                 accounts[channel] = account
-        answers.people.append(NewPerson(name, accounts))
+        roles: tuple[str, ...] = ROLES
+        if answers.people:
+            text = asker.text(
+                f"{name}: roles, of {', '.join(ROLES)}; {NOTHING} for none",
+                OTHERS_ROLES,
+                role_names,
+            )
+            roles = () if text is None else tuple(text.split(", "))
+        answers.people.append(NewPerson(name, accounts, roles))
         if not asker.asks:
             return
-        name = asker.text(f"Another person ({NOTHING}: no more)", NOTHING)
+        name = asker.text(f"Another person ({NOTHING}: no more)", NOTHING, new_name)
+
+
+def person_name(text: str) -> str:
+    """Return the name of a person; raises ValueError."""
+    if _NOT_IN_NAMES.search(text) or not text[:1].isalnum():
+        raise ValueError(
+            f"{text!r} is no name: it has letters, digits, '.', '_' and '-', and begins with a"
+            " letter or digit"
+        )
+    return text
+
+
+def role_names(text: str) -> str:
+    """Return roles in their order, separated by commas; raises ValueError."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in ROLES:
+            near = did_you_mean(name, ROLES) or f"; roles: {', '.join(ROLES)}"
+            raise ValueError(f"{name!r} is no role{near}")
+    return ", ".join(role for role in ROLES if role in names)
 
 
 def _matching(form: str) -> Callable[[str], str]:

@@ -24,7 +24,7 @@ class NewPerson:
 
     name: str
     accounts: Mapping[str, str]
-    roles: tuple[str, ...] = ROLES
+    roles: tuple[str, ...]
 
 
 @dataclass(slots=True)

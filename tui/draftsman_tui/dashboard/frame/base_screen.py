@@ -368,6 +368,7 @@ class BaseScreen(Screen[None]):
                 raise Refused(f"{command.name} is available in: {', '.join(sorted(command.on))}")
             if reason := self.refusal(command, named=bool(names)):
                 raise Refused(reason)
+            command.check_arguments(text)
             screen: Any = self
             if names:
                 screen = NamedRows(self, await named_rows(self.rt, command, names))

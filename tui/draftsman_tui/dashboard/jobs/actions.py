@@ -14,7 +14,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.job_summary import settled_lines
-from draftsman.text import humanize
+from draftsman.jobs.status_display import display_of
 from draftsman_tui.common.job_pages import is_web_url, pages_of
 from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
@@ -73,10 +73,10 @@ async def why(screen: BaseScreen, text: str) -> None:
     """Show why a job waits."""
     number = screen.job()
     reason = await screen.rt.read_model.why(number)
-    status = humanize(str(reason.status))
-    step = reason.next_step_in(screen.hints_of(number))
+    status = display_of(reason.status, paused=reason.shown_as_paused).word
+    steps = "\n".join(reason.next_lines(screen.hints_of(number)))
     await screen.app.push_screen(
-        TextDialog(f"{job_name(number)} {status}", f"{reason.text}\n\n{step}")
+        TextDialog(f"{job_name(number)} {status}", f"{reason.text}\n\n{steps}")
     )
 
 

@@ -13,13 +13,13 @@ from draftsman.events.event import Event
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.truncation import truncate
-from draftsman.ids import is_machine, job_name, question_name
+from draftsman.ids import is_machine, job_name, question_name, run_text
 from draftsman.jobs.details.sections.section import Line, LineSpan, Reader, flat, name
 from draftsman.jobs.event_kinds import AGENT_KIND, EVENTS
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning, display_of
-from draftsman.questions.question import CHANGES_REQUESTED
+from draftsman.questions.question import CHANGES_REQUESTED, needed_answers
 from draftsman.questions.review_comment import comments_of, request_text
 from draftsman.text import capitalized, humanize, is_link
 from draftsman.value_format import network_text, usage_lines
@@ -150,6 +150,28 @@ def _with_capital(line: Line) -> Line:
 # Values of sentences.
 
 
+def _asked(told: _Told) -> Line:
+    """Return `an answer to D-142/1`, `an approval, D-142/1` or `2 answers and 1 approval`."""
+    asked = _questions(told)
+    if len(asked) > 1:
+        return (needed_answers([item.get("kind") for item in asked]),)
+    question = _question(told) or UNKNOWN
+    return "an approval, " if told.event.kind == "needs_approval" else "an answer to ", question
+
+
+def _texts(told: _Told) -> str:
+    """Return the texts of all questions of a run."""
+    texts = [text for item in _questions(told) if (text := _words(item.get("text")))]
+    return truncate(" · ".join(texts), MAX_VALUE_LENGTH)
+
+
+def _questions(told: _Told) -> list[dict[str, Any]]:
+    """Return the questions of a run, without their numbers except that of the first."""
+    others = told.payload.get("others")
+    rest = others if isinstance(others, list) else []
+    return [told.payload, *(item for item in rest if isinstance(item, dict))]
+
+
 def _by(key: str) -> Callable[[_Told], Line]:
     """Return the people of a value; without any, who caused the event."""
     return lambda told: told.people(told.payload.get(key)) or _actor(told)
@@ -194,6 +216,15 @@ def _job(key: str) -> Callable[[_Told], LineSpan | str]:
         return name(job_name(number)) if isinstance(number, int) else ""
 
     return value
+
+
+def _canceled(told: _Told) -> Line:
+    """Return who canceled the job, or that its run stopped, of which a person had asked it."""
+    by = told.payload.get("by")
+    if is_machine(told.event.actor) and by and not is_machine(str(by)) and _run(told):
+        return (f"{run_text(int(_run(told)))} stopped, and the job is canceled",)
+    reason = told.words("reason")
+    return *_by("by")(told), f" canceled the job{f': {reason}' if reason else ''}"
 
 
 def _commit(key: str) -> Callable[[_Told], str]:
@@ -325,10 +356,11 @@ VALUES: Final[Mapping[str, Callable[[_Told], Line | LineSpan | str]]] = {
     "actor": _actor,
     "added": lambda told: told.words("added"),
     "answer": _answer,
+    "asked": _asked,
     "approver": _people("approver"),
     "base_sha": _commit("base_sha"),
     "by": _by("by"),
-    "canceler": _by("by"),
+    "canceled": _canceled,
     "cause": _reads("reason"),
     "closed": _closed,
     "commit": _commit("commit"),
@@ -361,6 +393,7 @@ VALUES: Final[Mapping[str, Callable[[_Told], Line | LineSpan | str]]] = {
     "run_at": _moment("run_at"),
     "seconds": lambda told: told.span("seconds"),
     "target": _target,
+    "texts": _texts,
     "to": _people("to"),
     "to_commit": _commit("to"),
     "until": _moment("until"),

@@ -53,10 +53,13 @@ def facts(details: JobDetails, reader: Reader) -> Iterator[Fact]:
 def status(details: JobDetails) -> LineSpan:
     """Return the status of the job, also if it is paused, for its heading."""
     job = details.job
-    span = status_span(job.status, denied=job.error_class == ErrorClass.DENIED)
-    if details.wait_reason.shown_as_paused:
-        return LineSpan(f"paused ({span.text})", Meaning.WARNING)
-    return span
+    denied = job.error_class == ErrorClass.DENIED
+    return status_span(job.status, denied=denied, paused=details.wait_reason.shown_as_paused)
+
+
+def attempts_text(job: Job) -> str:
+    """Return how many runs were lost or failed by the infrastructure, of how many at most."""
+    return f"attempts {job.attempts} of {job.max_attempts} (lost or broken runs)"
 
 
 def type_text(job: Job) -> str:
@@ -125,16 +128,15 @@ def _explained(why: WaitReason, reader: Reader, meaning: Meaning | None = None) 
         else reader.clock(span, meaning)
         for span in why.text_spans
     )
-    return text if is_command and not reader.types_commands else (*text, "; ", *then)
+    is_whole = not why.next_spans or (is_command and not reader.types_commands)
+    return text if is_whole else (*text, "; ", *then)
 
 
 def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     job = details.job
     retries = f"retries {job.retry_count} of {job.max_retries}" if job.max_retries else "no retries"
-    yield _fact(
-        "attempts",
-        f"{job.attempts} of {job.max_attempts} · {retries} · runs {job.run_count}",
-    )
+    attempts = f" · {attempts_text(job)}" if job.attempts else ""
+    yield _fact("runs", f"{job.run_count} · {retries}{attempts}")
     yield _fact("type", type_text(job))
     source = job.payload.get("repo")
     origin = source.get("source") if isinstance(source, dict) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from draftsman.formats.amounts import format_size
-from draftsman.ids import account_name
+from draftsman.ids import account_name, run_text
 from draftsman.jobs.control.job_message import JobMessage
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import (
@@ -84,12 +84,12 @@ def messages(details: JobDetails, reader: Reader) -> Iterator[Entry]:
 def _delivery(message: JobMessage, status: Status, reader: Reader) -> Line:
     """Return whether the agent has a message, in a few words."""
     if message.delivered_at is not None:
-        delivered = LineSpan(f"delivered in {reader.run(message.run or 0)} ", Meaning.SUCCESS)
+        delivered = LineSpan(f"delivered in {run_text(message.run or 0)} ", Meaning.SUCCESS)
         return delivered, reader.ago(message.delivered_at, Meaning.SUCCESS)
     if status in TERMINAL:
         text = "not delivered: the job ended before; a retry gets it"
     elif message.run is not None:
-        text = f"given to {reader.run(message.run)}; delivered with its next checkpoint"
+        text = f"given to {run_text(message.run)}; delivered with its next checkpoint"
     else:
         text = "waits for the agent"
     return (LineSpan(text, Meaning.WAITING),)

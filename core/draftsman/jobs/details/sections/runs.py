@@ -11,7 +11,7 @@ from draftsman.deliveries.documents.plain import print_plain
 from draftsman.deliveries.documents.shown_results import DETAILS, shown_result
 from draftsman.formats import times
 from draftsman.formats.amounts import format_size
-from draftsman.ids import run_name, worker_name
+from draftsman.ids import run_name, run_text, worker_name
 from draftsman.jobs.details.job_details import MAX_STEPS, JobDetails
 from draftsman.jobs.details.sections.facts import FAILING
 from draftsman.jobs.details.sections.section import (
@@ -45,7 +45,7 @@ def _run(run: Run, details: JobDetails, reader: Reader) -> Iterator[Line]:
     error = Meaning.FAILURE if details.job.status in FAILING else Meaning.NEUTRAL
     meaning = error if run.status is RunStatus.FAILED else MEANINGS[run.status]
     seconds = ((run.finished_at or reader.now) - run.started_at).total_seconds()
-    number, status, length, gap = f".{run.ordinal:<3}", f"{run.status:<11}", ">7", "  "
+    number, status, length, gap = f"{run_text(run.ordinal):<7}", f"{run.status:<11}", ">7", "  "
     if not reader.types_commands:  # a page has no columns of characters
         number, status, length, gap = f"Run {run.ordinal}", str(run.status), "", " · "
     yield (
@@ -74,7 +74,7 @@ def steps(details: JobDetails, reader: Reader) -> Iterator[Entry]:
         line: Line = (
             LineSpan(f"{step.status:<8}", meaning),
             name(flat(step.key)),
-            f"  {reader.run(step.run)}  ",
+            f"  {run_text(step.run)}  ",
             reader.ago(step.finished_at or step.created_at),
             "" if step.size is None else f"  {format_size(step.size)}",
         )
@@ -107,7 +107,7 @@ def checkpoints(details: JobDetails, reader: Reader) -> Iterator[Entry]:
         work = checkpoint.work_size
         is_next = checkpoint is details.checkpoints[0] and not details.is_over
         line: Line = (
-            f"{reader.run(checkpoint.run)}  ",
+            f"{run_text(checkpoint.run)}  ",
             reader.ago(checkpoint.created_at),
             f"  {format_size(checkpoint.size)} of data",
             "" if work is None else f", {format_size(work)} of work",
@@ -119,7 +119,7 @@ def checkpoints(details: JobDetails, reader: Reader) -> Iterator[Entry]:
 def artifacts(details: JobDetails, reader: Reader) -> Iterator[Entry]:
     """Yield the name, kind and size of each artifact."""
     for artifact in details.artifacts:
-        run = f"  {reader.run(artifact.run)}  "
+        run = f"  {run_text(artifact.run)}  "
         line: Line = (
             LineSpan(flat(artifact.name), is_name=True, url=reader.artifact_url(artifact)),
             f"  {artifact.kind}  {format_size(artifact.size)}{run}",

@@ -125,10 +125,6 @@ class Reader:
         """Return the time until a moment."""
         return LineSpan(times.until(when, self.now), meaning, when=when)
 
-    def run(self, ordinal: int) -> str:
-        """Return the name of a run: `.1` is how a command takes it."""
-        return f"run .{ordinal}" if self.types_commands else f"run {ordinal}"
-
     def clock(self, when: datetime, meaning: Meaning | None = None) -> LineSpan:
         """Return a time of day."""
         return LineSpan(self.time_of_day(when, self.now), meaning, when=when)
@@ -144,9 +140,9 @@ def faint(text: str) -> LineSpan:
     return LineSpan(text, Meaning.NEUTRAL)
 
 
-def status_span(status: Status, *, denied: bool = False) -> LineSpan:
-    """Return the status of a job."""
-    display = display_of(status, denied=denied)
+def status_span(status: Status, *, denied: bool = False, paused: bool = False) -> LineSpan:
+    """Return the status of a job, as `display_of` describes it."""
+    display = display_of(status, denied=denied, paused=paused)
     return LineSpan(display.word, display.meaning)
 
 

@@ -39,6 +39,12 @@ class LogCursor:
         """Return the position before a run."""
         return cls((run - 1, _END), (run - 1, _END))
 
+    @property
+    def run(self) -> int:
+        """The run that goes on after it."""
+        run, seq = max(self.output, self.activity)
+        return run + (seq == _END)
+
     def after(self, item: Any) -> LogCursor:
         """Return the position after an item."""
         position = (item.run, item.seq)
@@ -93,15 +99,19 @@ class LogFeed:
         """
         cursor = after
         reader = reader or LogReader()
+        reader.begin(after.run)
         async for page in self._pages(number, after, follow, output, activity):
+            over = page.runs_over if page.is_complete else 0
+            if max([over, *(item.run - 1 for item in page.items)]) > reader.ended:
+                reader.know(await self._read_model.runs(number))
             for item in page.items:
                 cursor = cursor.after(item)
                 for entry in reader.add(item):
                     yield entry, cursor
             if not page.is_complete:
                 continue
-            if reader.run <= page.runs_over:
-                for entry in reader.end_run():
+            if page.runs_over > reader.ended:
+                for entry in reader.end_runs(page.runs_over):
                     yield entry, cursor
             if on_complete is not None:
                 on_complete()
@@ -152,11 +162,12 @@ class LogFeed:
         reader = LogReader()
         entries: list[LogEntry] = []
         items: list[LogChunk | ActivityRow] = sorted((*chunks, *rows), key=_order)
+        reader.begin(items[0].run if items else 1)
+        reader.know(await self._read_model.runs(number))
         for item in items:
             cursor = cursor.after(item)
             entries += reader.add(item)
-        if reader.run <= _runs_over(job):
-            entries += reader.end_run()
+        entries += reader.end_runs(_runs_over(job))
         return entries, cursor
 
     async def reader(self, number: int, limit: int, after: LogCursor) -> LogReader:

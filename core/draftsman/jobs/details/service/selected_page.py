@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from draftsman.database.database import Connection
-from draftsman.errors import CommandHint, NotFound
-from draftsman.formats.near_names import did_you_mean
 from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
 from draftsman.jobs.job import FAILURES, WAITING
@@ -15,8 +13,6 @@ from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.workflows import store as workflows
 
 _PAGE = 1000
-_NEAR_GROUPS = 200
-"""Newest groups whose names are compared with an unknown one."""
 
 
 async def with_retries(conn: Connection, jobs: list[JobSummary]) -> list[JobSummary]:
@@ -48,15 +44,9 @@ async def page(
     """Return the jobs that match all filters, and the job where the scan stopped, if it did.
 
     The newest are first; of jobs that all wait for people, those whose questions expire first.
-    Raises NotFound for a group.
+    A group that does not exist has none.
     """
     limit: int = params["limit"]
-    group = filters.get("group")
-    if group is not None and not await workflows.groups(conn, 1, name=group):
-        names = [known.name for known in await workflows.groups(conn, _NEAR_GROUPS)]
-        raise NotFound(
-            f"there is no group {group!r}{did_you_mean(group, names)}", hint=CommandHint("groups")
-        )
     keyed = await _keyed(conn, filters, limit)
     last = filters.get("before")
     jobs: list[JobSummary] = []

@@ -586,9 +586,8 @@ def _submitted_job(
     if result.outcome == "deduplicated" and result.request_digest != digest:
         key = request.columns["idempotency_key"]
         return IdempotencyConflict(
-            f"key {key!r} was already used for {job_name(result.number)} with a different request"
-            f" (digest {result.request_digest[:12]}, now {digest[:12]}); use a new key, or send the"
-            " same request",
+            f"key {key!r} was already used for {job_name(result.number)} with a different request;"
+            " use a new key, or send the same request",
             job=result.number,
             place=place,
         )

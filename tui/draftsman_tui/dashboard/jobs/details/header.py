@@ -14,6 +14,7 @@ from draftsman.formats import times
 from draftsman.formats.invisible import one_line
 from draftsman.formats.truncation import truncate
 from draftsman.ids import account_name
+from draftsman.jobs.details.sections.facts import attempts_text
 from draftsman.jobs.details.sections.runs import result_parts
 from draftsman.jobs.details.wait_reason import (
     WaitReason,
@@ -92,7 +93,7 @@ def _progress(snapshot: JobSnapshot, now: datetime) -> Iterator[Cell]:
         )
     yield Cell(f"runs {job.run_count}" if job.run_count else "no runs yet")
     if job.attempts:
-        yield Cell(f"attempts {job.attempts} of {job.max_attempts}")
+        yield Cell(attempts_text(job))
     yield Cell(f"retries {job.retry_count} of {job.max_retries}")
     if summary := change_summary(job.result or {}):
         yield Cell(one_line(summary), "good")

@@ -17,7 +17,8 @@ from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.events.event import Event
 from draftsman.formats.invisible import one_line
 from draftsman.jobs.details.sections.questions import responders
-from draftsman.jobs.job import LEASED, TERMINAL, Job
+from draftsman.jobs.job import LEASED, TERMINAL
+from draftsman.jobs.runs.run import Run
 from draftsman.jobs.runs.service.checkpoints import MAX_RUN
 from draftsman.runtime import Runtime
 from draftsman.workflows.groups import GroupState
@@ -169,14 +170,14 @@ class JobLoader:
     async def _read_tab(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
         match self.tab:
             case "log":
-                await self._read_log(rt, snapshot.job)
+                await self._read_log(rt, snapshot.details.runs)
                 return replace(snapshot, log=self._log_buffer.view())
             case "diff":
                 return await self._read_patch(rt, snapshot)
             case _:
                 return snapshot
 
-    async def _read_log(self, rt: Runtime, job: Job) -> None:
+    async def _read_log(self, rt: Runtime, runs: Sequence[Run]) -> None:
         """Read new chunks backwards from the end, up to the last known chunk or the limits."""
         buffer = self._log_buffer
         limit = LOG_CHUNKS
@@ -199,8 +200,9 @@ class JobLoader:
         entries = [*chunks, *(row for row in rows if buffer.run in (None, row.run))]
         entries.sort(key=lambda entry: (entry.run, entry.created_at))
         first = entries.index(chunks[0]) if gap else 0
+        buffer.know(runs)
         buffer.add(entries[first:], gap=gap)
-        buffer.end_runs(job.run_count - (job.status in LEASED))
+        buffer.end_runs(max((run.ordinal for run in runs if run.finished_at), default=0))
 
     async def _read_patch(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
         newest = await rt.changes.patch(self.number)

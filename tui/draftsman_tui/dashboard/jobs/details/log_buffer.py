@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,6 +11,7 @@ from draftsman.agent_runs.activity.activity import ActivityKind, ActivityRow
 from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, LogReader, entry_text
 from draftsman.jobs.details.log_lines import entry_line, markdown_lines
 from draftsman.jobs.details.sections.section import plain
+from draftsman.jobs.runs.run import Run
 from draftsman.jobs.runs.saved_data import LogChunk
 from draftsman_tui.dashboard.jobs.details.row_layout import Row, row_of
 
@@ -63,6 +64,7 @@ class LogBuffer:
         self.activity_cursor = self.cursor
         """(run, seq) of the last row of activity."""
         self._reader = LogReader()
+        self._reader.begin(run or 1)
         self._lines: deque[LogLine] = deque(maxlen=LINES)
         self._count = 0
         self._earlier = False
@@ -81,6 +83,8 @@ class LogBuffer:
 
         The first record after a gap is a chunk.
         """
+        if gap:
+            self._reader.begin(records[0].run)
         for nth, record in enumerate(records):
             if isinstance(record, ActivityRow):
                 self.activity_cursor = record.run, record.seq
@@ -94,11 +98,14 @@ class LogBuffer:
                     entry = replace(entry, text=entry.text.partition("\n")[2] or entry.text)
                 self._add_entry(entry)
 
+    def know(self, runs: Iterable[Run]) -> None:
+        """Take the runs of the job, of which the ends are shown."""
+        self._reader.know(runs)
+
     def end_runs(self, runs: int) -> None:
         """Add what the end of the first `runs` runs of the job changes."""
-        if self._reader.run <= runs:
-            for entry in self._reader.end_run():
-                self._add_entry(entry)
+        for entry in self._reader.end_runs(runs if self.run is None else min(runs, self.run)):
+            self._add_entry(entry)
 
     def view(self) -> LogView:
         """Return an immutable view."""

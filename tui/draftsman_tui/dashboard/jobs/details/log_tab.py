@@ -11,6 +11,7 @@ from typing import Final
 from draftsman.agent_runs.activity.log_entries import OUTPUT, LogEntry, entry_text
 from draftsman.entities.cells import Cell
 from draftsman.formats import times
+from draftsman.ids import run_text
 from draftsman.jobs.details.log_lines import FOLDED_LINES, entry_line, fold
 from draftsman_tui.common.events import no_log
 from draftsman_tui.dashboard.jobs.details.log_buffer import LINES, LogLine, LogView
@@ -75,7 +76,7 @@ def _empty_runs(
     for run in snapshot.details.runs if log_view.run is None else ():
         if run.ordinal > after and (before is None or run.ordinal < before):
             yet = "" if run.finished_at else " yet"
-            heading = f"── run {snapshot.job.name}.{run.ordinal}, {run.status}: no output{yet} ──"
+            heading = f"── {run_text(run.ordinal)}, {run.status}: no output{yet} ──"
             yield Item(f"run {run.ordinal}", ((Cell(heading, "calm"),),))
 
 
@@ -84,9 +85,7 @@ def _run_heading(snapshot: JobSnapshot, ordinal: int, now: datetime) -> Item:
         (candidate for candidate in snapshot.details.runs if candidate.ordinal == ordinal), None
     )
     when = f", {run.status}, started {times.clock(run.started_at, now)}" if run else ""
-    return Item(
-        f"run {ordinal}", ((Cell(f"── run {snapshot.job.name}.{ordinal}{when} ──", "calm"),),)
-    )
+    return Item(f"run {ordinal}", ((Cell(f"── {run_text(ordinal)}{when} ──", "calm"),),))
 
 
 @lru_cache(maxsize=4 * LINES)
@@ -100,7 +99,7 @@ def _item(line: LogLine, width: int) -> Item:
 
 def _empty_text(snapshot: JobSnapshot, log_view: LogView, now: datetime) -> str:
     if log_view.run is not None:
-        return f"run {snapshot.job.name}.{log_view.run} has no output; l: log of all runs"
+        return f"{run_text(log_view.run)} has no output; l: log of all runs"
     finished_at = snapshot.job.finished_at
     retention = snapshot.logs_kept
     if finished_at is None:

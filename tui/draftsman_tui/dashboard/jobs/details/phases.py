@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from draftsman.entities.cells import ROLES, Cell
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
+from draftsman.ids import run_text
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.people.spans import actor_spans, spans_text
@@ -30,7 +31,7 @@ LOOKS: Final = {QUEUE: ("░", "dim"), RUN: ("█", "busy"), WAIT: ("▒", "asks
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Part of a job's time. `name` and `outcome` describe it: `run .2`, `failed`."""
+    """Part of a job's time. `name` and `outcome` describe it: `run 2`, `failed`."""
 
     kind: str
     start: datetime
@@ -73,7 +74,7 @@ def job_phases(
 def _runs(runs: Sequence[Run], end: datetime) -> Iterator[Phase]:
     for run in runs:
         status = str(run.status)
-        name = f"run .{run.ordinal}"
+        name = run_text(run.ordinal)
         stop = run.finished_at or end
         yield Phase(
             RUN, run.started_at, stop, name=name, outcome=status, role=ROLES[MEANINGS[run.status]]

@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from draftsman.actions.action import About, Action
 from draftsman.formats.invisible import one_line
-from draftsman.ids import job_name
+from draftsman.ids import job_name, run_text
 from draftsman_tui.common.job_pages import source_of
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
 from draftsman_tui.dashboard.changes.tab import truncation
@@ -393,7 +393,7 @@ class JobScreen(BaseScreen):
         job = None if self.snapshot is None else self.snapshot.job
         title = [job_name(self.number), self.tab]
         if self.tab == "log" and self.loader.run is not None:
-            title[-1] = f"log of run .{self.loader.run}"
+            title[-1] = f"log of {run_text(self.loader.run)}"
         if JOB_TABS[self.tab].follows and self.snapshot is not None and not self.snapshot.over:
             title.append("following" if self.item_list.following else "f: follow")
         if self.tab == "diff" and self.snapshot is not None:

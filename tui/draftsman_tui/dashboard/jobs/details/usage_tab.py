@@ -9,14 +9,14 @@ from typing import Any
 from draftsman.entities.cells import ROLES, Cell
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
-from draftsman.ids import run_name
+from draftsman.ids import run_name, run_text
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.value_format import sum_usage, usage_lines
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, note, text_row, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 
-_INDENT = 7
+_INDENT = 9
 
 
 def usage(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
@@ -25,7 +25,9 @@ def usage(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
         return [note(f"{snapshot.job.name} has no runs yet", width)]
     items = []
     for run in snapshot.details.runs:
-        usage_row = _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, run.status)
+        usage_row = _line(
+            run_text(run.ordinal), _run_seconds([run], now), run.usage or {}, run.status
+        )
         rows = wrap_row(usage_row, width, _INDENT)
         items.append(Item(run_name(run.job, run.ordinal), tuple(rows)))
     total = _line(
@@ -42,7 +44,7 @@ def usage(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
 
 def _line(head: str, seconds: float, usage: dict[str, Any], status: RunStatus | None = None) -> Row:
     return (
-        Cell(f"  {head:<4} ", "head"),
+        Cell(f"  {head:<6} ", "head"),
         Cell(f"{status or '':<12}", ROLES[MEANINGS[status]] if status else ""),
         Cell(f"{times.span(seconds):>7}  "),
         Cell(
