@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from _json import make_encoder
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from draftsman.errors import UsageError
@@ -141,6 +142,18 @@ def first_line(text: str, width: int = 120) -> str:
     """Return the first non-blank line, cut to `width` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return truncate(line, width)
+
+
+_WORD: Final = re.compile(r"[^\W\d_]+(?=[\s,;:.?!)]|$)")
+
+
+def capitalized(text: str, subject: str = "") -> str:
+    """Return a sentence with a capital, unless it begins with a name.
+
+    Such as its `subject`, if that is a single word, or a word with digits or marks in it.
+    """
+    is_name = bool(subject) and " " not in subject
+    return text if is_name or not _WORD.match(text) else f"{text[:1].upper()}{text[1:]}"
 
 
 def humanize(name: str) -> str:

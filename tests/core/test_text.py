@@ -13,6 +13,7 @@ from draftsman.errors import UsageError
 from draftsman.jobs.job import Status
 from draftsman.text import (
     EVENT_LIMIT,
+    capitalized,
     clean,
     clean_within_limit,
     digest,
@@ -152,3 +153,23 @@ def test_the_first_line_with_text_is_returned(text: str, line: str) -> None:
 def test_a_status_is_displayed_as_words() -> None:
     assert humanize(Status.DEAD_LETTER) == "dead letter"
     assert humanize("job_retry_scheduled") == "job retry scheduled"
+
+
+@cases(
+    ("text", "subject", "sentence"),
+    [
+        ("no jobs match", "", "No jobs match"),
+        ("unknown", "", "Unknown"),
+        ("anna: may not approve", "anna", "anna: may not approve"),
+        ("carla-of-accounts may not approve", "", "carla-of-accounts may not approve"),
+        ("queue mail is paused", "queue mail", "Queue mail is paused"),
+        ("cost> needs a number", "", "cost> needs a number"),
+        ("choose: approve or deny", "", "Choose: approve or deny"),
+        ("D-1 failed", "D-1", "D-1 failed"),
+        ("", "", ""),
+    ],
+)
+def test_a_sentence_gets_a_capital_unless_it_begins_with_a_name(
+    text: str, subject: str, sentence: str
+) -> None:
+    assert capitalized(text, subject) == sentence

@@ -20,11 +20,13 @@ from urllib.parse import quote
 import pytest
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
+from draftsman.entities.registry import listed_entities
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.quota import QuotaLimit
+from draftsman.questions.question import Decision
 from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.factories import GATE, REVIEW, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import until
 from tests.bots.web.test_start import PATH as FORM
@@ -98,6 +100,29 @@ IN_SIGHT: Final = """(() => {
   return problem && document.activeElement.id === "reason"
     && problem.top > 0 && problem.bottom < bar.top;
 })()"""
+LONG_NAMES: Final = """(() => {
+  const long = "etl:import-of-customer-master-data-from-legacy-warehouse".repeat(2);
+  for (const cell of document.querySelectorAll(".rows td")) {
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) if (walker.currentNode.data.trim()) walker.currentNode.data = long;
+  }
+  return document.querySelectorAll(".rows td").length;
+})()"""
+"""Writes a long name into each cell of a list; returns how many there are."""
+BROKEN_WORDS: Final = """[...document.querySelectorAll(".rows td")].filter((cell) => {
+  const wrap = getComputedStyle(cell);
+  const width = cell.clientWidth - parseFloat(wrap.paddingLeft) - parseFloat(wrap.paddingRight);
+  const measure = document.createElement("span");
+  measure.style.cssText = "position: absolute; white-space: nowrap; visibility: hidden";
+  cell.append(measure);
+  const words = cell.innerText.split(/\\s+/).map((word) => {
+    measure.textContent = word;
+    return measure.getBoundingClientRect().width;
+  });
+  measure.remove();
+  return Math.max(0, ...words) > width + 1;
+}).map((cell) => `${cell.dataset.head}: ${cell.innerText}`)"""
+"""The cells of a list in which a word is broken."""
 AXE: Final = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
   .filter((item) => ["serious", "critical"].includes(item.impact))
   .map((item) => `${item.id}: ${item.nodes.map((node) => node.html).join(" ").slice(0, 300)}`))"""
@@ -294,6 +319,58 @@ async def test_every_page_fits_both_screens_and_is_accessible(
     assert complaints == []
 
 
+async def test_no_list_is_wider_than_a_phone_whatever_its_names_are(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime, weekly: None
+) -> None:
+    await filled(make, people, rt)
+    await make.worker_row()
+    tab = await sign_in(browser, inbox, people, "erin")
+    found = []
+    with_rows = 0
+    for path in ("/jobs", *(f"/lists/{name}" for name in listed_entities())):
+        await tab.resize(1440)
+        await tab.go(path)
+        found += [f"{path} breaks {cell}" for cell in await tab.page.evaluate(BROKEN_WORDS)]
+        await tab.resize(390)
+        with_rows += bool(await tab.page.evaluate(LONG_NAMES))
+        if await tab.page.evaluate(OVERFLOW):
+            found.append(f"{path} is wider than a phone")
+            await tab.picture(f"wide{path.replace('/', '-')}")
+    assert found == []
+    assert with_rows > 5
+
+
+async def test_the_bar_that_leads_to_a_form_is_shown_while_the_form_is_not(
+    browser: Browser, inbox: Inbox, make: Factory, people: People
+) -> None:
+    ask = CHOICES.model_copy(update={"choices": (), "context": None, "text": "How many?"})
+    short = await make.asked(ask, actor=people.anna)
+    text = "\n".join(f"line {n}" for n in range(90))
+    long = await make.asked(CHOICES.model_copy(update={"text": text}), actor=people.anna)
+    tab = await sign_in(browser, inbox, people, "anna")
+    await tab.resize(390)
+    height = "document.querySelector('.jump').getBoundingClientRect().height > 0"
+
+    async def becomes(shown: bool) -> None:
+        async def look() -> bool:
+            return bool(await tab.page.evaluate(height)) is shown
+
+        await until(look, f"the bar is {'shown' if shown else 'hidden'}")
+
+    await tab.go(f"/questions/{short.name}/1")
+    await becomes(False)
+    await tab.picture("short-answer", whole=False)
+    await tab.go(f"/questions/{long.name}/1")
+    await becomes(True)
+    await tab.page.evaluate("document.querySelector('#decide').scrollIntoView()")
+    await becomes(False)
+    await tab.page.evaluate(SCROLL % 0)
+    await becomes(True)
+    await tab.page.tell("Emulation.setScriptExecutionDisabled", value=True)
+    await tab.go(f"/questions/{short.name}/1")
+    await becomes(True)
+
+
 def changes(files: int, lines: int) -> bytes:
     """Return a patch of new files with so many lines each."""
     numbers = range(1, lines + 1)
@@ -397,6 +474,31 @@ async def test_a_comment_begins_at_the_number_of_a_line(
     await tab.is_at(f"{path}?recorded")
     question = await rt.questions.get(work.number, 1)
     assert [str(comment) for comment in question.comments] == ["a.py:3: why?"]
+
+
+async def test_a_line_that_changed_since_a_review_takes_its_comment_in_both_diffs(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.reviewed(PATCH.encode())
+    await make.review(work.number, Decision.REQUEST_CHANGES, people.dave, reason="round down")
+    again = await make.running(work.number)
+    await rt.changes.store(again.lease, PATCH.replace("ROUND_HALF_UP", "ROUND_DOWN").encode())
+    await rt.asking.ask(again.lease, REVIEW)
+    tab = await sign_in(browser, inbox, people, "dave")
+    path = f"/questions/{work.name}/2"
+    await tab.go(path)
+    await tab.click("#since-file-1 .add button[name=comment]")
+    await tab.page.press("why?")
+    boxes = "[...document.querySelectorAll('.comment')].map((box) => box.closest('details').id)+''"
+    assert await tab.page.evaluate(boxes) == "since-file-1"
+    place = await tab.page.evaluate("document.querySelector('#comments').value.split('=')[0]")
+    await tab.click(f"#file-1 button[value='{place}']")
+    assert await tab.page.evaluate(boxes) == "file-1"
+    assert await tab.page.evaluate("document.activeElement.value") == "why?"
+    await tab.click("button[value=request-changes]")
+    await tab.is_at(f"{path}?recorded")
+    comments = (await rt.questions.get(work.number, 2)).comments
+    assert [str(comment) for comment in comments] == [f"{place}: why?"]
 
 
 @pytest.mark.parametrize("scripts", [True, False])

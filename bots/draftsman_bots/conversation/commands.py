@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.actions import changes, jobs, people, questions, requests, schedules
+from draftsman.questions.choice_matching import is_nearly
 from draftsman.schedules.phrases import FIRST_WORDS
 
 if TYPE_CHECKING:
@@ -198,6 +199,12 @@ def unavailable(command: Command, surface: Surface) -> str:
     """Return the reply to a command of another channel."""
     others = " and ".join(sorted(other for other in command.surfaces))
     return f"{command.name} is a command of {others} only; commands here: {command_names(surface)}."
+
+
+def near_command(word: str, surface: Surface) -> str:
+    """Return the command of a channel that a mistyped word nearly is; "" for none."""
+    names = (command.name for command in DECLARED if surface in command.surfaces)
+    return next((name for name in names if len(word) > 2 and is_nearly(word, name)), "")
 
 
 def command_names(surface: Surface) -> str:

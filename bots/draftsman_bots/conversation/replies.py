@@ -15,7 +15,7 @@ from draftsman.ids import job_name, parse_job, parse_question
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import Decision, QuestionKind
 from draftsman.questions.response import build_response
-from draftsman_bots.conversation.commands import COMMANDS, Surface, command_names
+from draftsman_bots.conversation.commands import COMMANDS, Surface, command_names, near_command
 from draftsman_bots.conversation.parser import ATTENTION, ParsedText
 from draftsman_bots.conversation.places import agent_jobs, load_place
 from draftsman_bots.conversation.resolution import (
@@ -398,9 +398,12 @@ def explain(resolved: Resolved, parsed: ParsedText, wording: Wording) -> str:
             return f"{first} needs a decision: reply {approve}{changes} or {deny}."
         case Outcome.UNKNOWN_COMMAND:
             typed = wording.command("answer", first, f"/{parsed.unknown} …")
-            known = command_names(wording.surface)
-            unknown = f"/{parsed.unknown} is no command; commands: {known}."
-            return f"{unknown} To answer with this text: {typed}"
+            near = near_command(parsed.unknown, wording.surface)
+            more = parsed.literal.strip() != f"/{parsed.unknown}"
+            known = f"commands: {command_names(wording.surface)}."
+            line = wording.command(near, *["…"] * more)
+            helps = f"did you mean {line}?" if near else known
+            return f"/{parsed.unknown} is no command; {helps} To answer with this text: {typed}"
         case Outcome.NOT_HERE:
             return f"{parsed.ref or 'No question'} was{' not' if parsed.ref else ''} asked here."
         case Outcome.WHICH_JOB if jobs:

@@ -40,7 +40,7 @@ from draftsman.jobs.status_display import STATUSES
 from draftsman.text import is_link
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
-from draftsman_bots.web.list_pages import MAX_FILTER, examples, table
+from draftsman_bots.web.list_pages import MAX_FILTER, UNFILTERED, examples, table
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.plugin import WEB
 from draftsman_bots.web.problems import PageProblem, error_text
@@ -218,7 +218,7 @@ async def jobs(context: WebContext, request: Request) -> Response:
         try:
             rows = [*JOBS.select(rows, now, search=search)]
         except UsageError as error:
-            problem = error_text(error)
+            problem = f"{error_text(error)} {UNFILTERED}"
     if len(rows) > PAGE_SIZE:
         rows = rows[:PAGE_SIZE]
         older = rows[-1].number
@@ -271,7 +271,7 @@ async def _job_page(
             question.name: rt.figures.refusal(question, visit.actor) is None
             for question in details.open_questions
         },
-        controls=_controls(context, visit, details),
+        controls=controls_of(context, visit, details),
         status=status,
         problem=problem,
     )
@@ -340,7 +340,7 @@ def job_pull(details: JobDetails) -> str:
     return url if url and is_link(url) else ""
 
 
-def _controls(
+def controls_of(
     context: WebContext, visit: Visit, details: JobDetails
 ) -> Sequence[Action[int, ..., Any]]:
     """Return the actions that a person may take on a job; one that was retried has its retry."""

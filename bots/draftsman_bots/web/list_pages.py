@@ -39,6 +39,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "Operation": ("workers", "queues", "limits", "budgets", "rules"),
 }
 """Lists by what they are about; the overview has others below."""
+UNFILTERED: Final = "The list below is not filtered by it."
 WIDE: Final = 110
 """Width of a terminal from which a column is shown on large screens only."""
 
@@ -76,7 +77,7 @@ async def show(context: WebContext, request: Request) -> Response:
     try:
         shown = entity.select(rows, now, sort=sort, search=where)
     except UsageError as error:
-        problem = error_text(error)
+        problem = f"{error_text(error)} {UNFILTERED}"
         shown = rows
     page_of = _ListPage.of(len(shown), request.query_params.get("page", ""))
     kept = {name: text for name, text in {"where": where, "sort": sort}.items() if text}
@@ -227,9 +228,11 @@ def _cells(
         jobs = urlencode(entity.listing.jobs(row))
         own = entity.listing.key(row) if jobs else entity.listing.opens(row)
         path = f"/jobs?{jobs}" if jobs else name_path(own)
+    is_opened = not path
     for column in columns:
         cell = column.cell(row, now)
-        is_open = bool(path) and cell.text == own
+        is_open = not is_opened and cell.text == own  # an equal text after it is something else
+        is_opened |= is_open
         text = inert(cell.full or cell.text)
         if cell.when is not None:
             text = time_html(cell.when, "" if cell.is_clock else cell.text)

@@ -20,7 +20,7 @@ from draftsman.formats.amounts import count_text
 from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.truncation import truncate
 from draftsman.questions.question import MEANINGS
-from draftsman.text import humanize, text_digest
+from draftsman.text import capitalized, humanize, text_digest
 from draftsman_bots.process.http import BodyRejected, read_body
 from draftsman_bots.web.access import Visit
 from draftsman_bots.web.problems import PageProblem
@@ -129,6 +129,7 @@ def _environment() -> Environment:
             "line": print_line,
             "seconds": lambda decision: seconds_left(decision, datetime.now(UTC)),
             "section": print_section,
+            "sentence": capitalized,
             "prose": print_prose,
             "event": print_event,
             "truncate": truncate,

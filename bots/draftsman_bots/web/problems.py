@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from draftsman.errors import DraftsmanError
+from draftsman.text import capitalized
 
 
 class PageProblem(Exception):
@@ -22,4 +23,4 @@ def error_text(error: DraftsmanError) -> str:
     """Return an error as a sentence without the hint, which names commands of a terminal."""
     text = f"{error.subject} {error.reason}" if error.subject else error.reason
     text = text.strip().rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}"
+    return f"{capitalized(text, error.subject)}{'' if text.endswith('?') else '.'}"

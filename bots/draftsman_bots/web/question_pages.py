@@ -11,18 +11,25 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 
 from draftsman.actions import questions
 from draftsman.actions.action import Action, ActionResult, Call
-from draftsman.actions.jobs import resume_hint
+from draftsman.actions.jobs import resume_hint, retry
+from draftsman.agent_runs.changes.comment_parsing import ShownLines
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.agent_runs.changes.shown_diff import ShownDiff, shown_diff
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.question_text import holder_text, missing_diff
+from draftsman.deliveries.question_text import (
+    approvals_text,
+    has_saved_changes,
+    holder_text,
+    missing_diff,
+)
 from draftsman.entities.questions import INBOX
 from draftsman.errors import FieldError, NotFound, UsageError
 from draftsman.formats.amounts import COUNT_LIMIT, count_text
-from draftsman.ids import job_number
+from draftsman.ids import job_name, job_number
 from draftsman.jobs.details.sections.facts import facts
 from draftsman.jobs.details.sections.questions import heading, remark_lines
 from draftsman.jobs.details.sections.section import JobSection
+from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.questions.answer import Verdict
 from draftsman.questions.answer_kind import AnswerKind
@@ -30,15 +37,18 @@ from draftsman.questions.question import (
     OpenQuestion,
     Question,
     QuestionKind,
+    QuestionStatus,
     replacement_of,
 )
-from draftsman.text import digest
+from draftsman.questions.rights import missing_approvals
+from draftsman.text import capitalized, digest
 from draftsman_bots.conversation.replies import refused
 from draftsman_bots.web.access import OTHER_SESSION, client_address
-from draftsman_bots.web.list_pages import MAX_FILTER, examples
+from draftsman_bots.web.job_pages import controls_of
+from draftsman_bots.web.list_pages import MAX_FILTER, UNFILTERED, examples
 from draftsman_bots.web.pages import page, read_form, seconds_left, unfolded
 from draftsman_bots.web.problems import PageProblem, error_text
-from draftsman_bots.web.section_html import page_reader, print_markdown
+from draftsman_bots.web.section_html import owner_of, page_reader, print_markdown
 from draftsman_bots.web.undo_window import (
     apply_when_due,
     effect_of,
@@ -53,6 +63,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from draftsman.jobs.details.job_details import JobDetails
+    from draftsman.jobs.details.sections.section import Line, Reader
+    from draftsman.people.actor import Actor
+    from draftsman.runtime import Runtime
     from draftsman_bots.web.access import Visit
     from draftsman_bots.web.context import WebContext
 
@@ -97,7 +111,7 @@ async def inbox(context: WebContext, request: Request) -> Response:
     try:
         shown = INBOX.select(open_questions, now, search=where)
     except UsageError as error:
-        problem = error_text(error)
+        problem = f"{error_text(error)} {UNFILTERED}"
         shown = open_questions
     is_capped = len(open_questions) == most or len(shown) > MAX_QUESTIONS
     shown = shown[:MAX_QUESTIONS]
@@ -258,6 +272,8 @@ async def _question_page(
     action = question.approved_action
     context_text = question.context_snippet or ""
 
+    has_expired = question.status is QuestionStatus.EXPIRED
+    controls = controls_of(context, visit, details) if has_expired else ()
     diff = shown_diff(review.patch) if review.patch else None
     is_live = status == 200 and entered is None
     entered = dict.fromkeys(ENTRIES, "") | (entered or {})
@@ -282,6 +298,9 @@ async def _question_page(
         seconds=seconds,
         undone=undone,
         refusal="" if refusal is None else error_text(refusal),
+        expired=_expired_line(question, details, reader),
+        controls=[item for item in controls if item.name == retry.name],
+        approved=_approved_line(rt, live, details, reader, visit.actor),
         action="" if action is None else action_text(action),
         asking=details.asking.get(question.ordinal),
         missing=missing,
@@ -289,11 +308,12 @@ async def _question_page(
         review=review,
         diff=diff,
         unfolded=() if diff is None else unfolded(diff) | _named(diff, commented),
+        commentable=_commentable(review.patch) if review.patch and question.takes_changes else {},
         asked_again=replacement_of(question, details.questions),
         context_shown=print_markdown(context_text),
         context_diff=shown_diff(context_text) if is_diff(context_text) else None,
         since=shown_diff(review.since_patch) if review.since_patch else None,
-        has_patch=question.patch_sha256 is not None and not missing,
+        has_patch=has_saved_changes(question),
         note=await _note(context, question, note),
         problem=problem,
         problem_at=problem_at,
@@ -321,6 +341,12 @@ def _named(diff: ShownDiff, comments: Sequence[str]) -> set[str]:
     }
 
 
+def _commentable(patch: str) -> dict[str, set[int]]:
+    """Return the lines of changed files that take comments, by path."""
+    files = ShownLines(patch, "comments").files
+    return {path: set(lines) for path, lines in files.items()}
+
+
 def _recorded_note(request: Request) -> str:
     also = request.query_params.get("also", "")
     if not (also.isascii() and also.isdigit() and len(also) < 9 and int(also)):
@@ -334,7 +360,7 @@ async def _note(context: WebContext, question: Question, note: str) -> str:
         return ""
     pause = await questions.pause_of(context.rt, question.job)
     hint = str(resume_hint(question.job))
-    return f"{note} {pause}. {hint[0].upper()}{hint[1:]}" if pause else note
+    return f"{note} {pause}. {capitalized(hint)}" if pause else note
 
 
 async def _next_question(
@@ -353,6 +379,35 @@ def _inbox_order(question: Question) -> tuple[datetime, int, int]:
     """Return the key by which the inbox sorts questions."""
     expires_at = question.expires_at or datetime.max.replace(tzinfo=UTC)
     return expires_at, question.job, question.ordinal
+
+
+def _expired_line(question: Question, details: JobDetails, reader: Reader) -> Line:
+    """Return what became of the job of an expired question; nothing for another question."""
+    if question.status is not QuestionStatus.EXPIRED or question.expires_at is None:
+        return ()
+    job = details.job
+    verb = "decided" if question.kind is QuestionKind.APPROVAL else "answered"
+    effect = "expired" if job.status is Status.EXPIRED else "went on without it"
+    new = details.wait_reason.retried_as
+    retried = f", and was retried as {job_name(new)}" if new is not None else ""
+    when = reader.clock(question.expires_at)
+    return f"No person had {verb} it at ", when, f": {job.name} {effect}{retried}."
+
+
+def _approved_line(
+    rt: Runtime, live: OpenQuestion | None, details: JobDetails, reader: Reader, actor: Actor
+) -> Line:
+    """Return that a person was one of several approvers, and who is still needed; else nothing."""
+    if live is None or actor.voter not in live.approved_by:
+        return ()
+    approval = next(
+        answer
+        for answer in details.answers
+        if (answer.question, answer.voter, answer.accepted) == (live.ordinal, actor.voter, True)
+    )
+    invoker = rt.policy.requester(live.requester)
+    missing = missing_approvals(rt.policy, live, invoker=invoker, owner=owner_of(rt))
+    return "You approved at ", reader.clock(approval.created_at), f"; {missing}."
 
 
 def _choices(question: Question) -> list[dict[str, str]]:
@@ -398,6 +453,7 @@ def _row(question: OpenQuestion) -> dict[str, Any]:
             question.others and f"{len(question.others) + 1:,} jobs ask this",
             question.repo,
             question.requester and f"by {question.requester}",
+            approvals_text(question),
             holder_text(question),
         ],
     }

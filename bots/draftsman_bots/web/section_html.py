@@ -207,10 +207,14 @@ def _hidden(count: int) -> str:
     return f'<p class="hint">{count - MAX_VALUES:,} more</p>' if count > MAX_VALUES else ""
 
 
+def owner_of(rt: Runtime) -> str:
+    """Return what the owner of an embedded database is called; "" for another database."""
+    return (rt.policy.owner or rt.policy.login or "") if rt.embedded else ""
+
+
 def page_reader(rt: Runtime, details: JobDetails) -> Reader:
     """Return the reader of a page, whose time zone is that of shown times."""
-    owner = (rt.policy.owner or rt.policy.login or "") if rt.embedded else ""
-    asked = responders(details, rt.policy, owner)
+    asked = responders(details, rt.policy, owner_of(rt))
     return Reader(
         details.at,
         asked,

@@ -99,6 +99,8 @@ def application(context: WebContext) -> Starlette:
 
     async def failed(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
+        if status == 405 and request.method == "GET":  # of a form, as after a reload
+            return RedirectResponse(local_path(request.url.path.rpartition("/")[0] or "/"), 303)
         if status == 500:
             _log.error("%s %s failed: %r", request.method, request.url.path, error)
         title = {404: "There is no such page.", 405: "This page takes no such request."}

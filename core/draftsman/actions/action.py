@@ -14,6 +14,7 @@ from draftsman.errors import CommandHint, Hint, Refused
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, question_name
 from draftsman.people import visibility
+from draftsman.text import capitalized
 
 if TYPE_CHECKING:
     from draftsman.deliveries.documents.document import Text
@@ -147,7 +148,7 @@ class ActionResult(Generic[R_co]):
     def spans(self) -> Text:
         """What was done, as a sentence."""
         first, *rest = (f"{self.subject} {self.says}".strip(), *self.detail, ".")
-        return str(first)[:1].upper() + str(first)[1:], *rest
+        return capitalized(str(first), self.subject), *rest
 
     def __str__(self) -> str:
         return f"{self.subject} {self.predicate()}".strip()

@@ -28,6 +28,7 @@ from draftsman.repos.repo_catalog import (
 )
 from draftsman.repos.repo_profile import SavedProfile
 from draftsman.repos.service import Repos
+from draftsman.text import capitalized
 
 T = TypeVar("T")
 STEP: Final = "agent:repository"
@@ -138,7 +139,7 @@ async def _ask(run: WorkerRun, ambiguous: AmbiguousRepo) -> ResolvedRepo:
         resolved = await _resolve_answer(run, answer.value or answer.text or "")
         if isinstance(resolved, ResolvedRepo):
             return resolved
-        problem = f"{resolved[:1].upper()}{resolved[1:]}\n\n"
+        problem = f"{capitalized(resolved)}\n\n"
     raise Failure(
         f"none of {MAX_ROUNDS} answers named a repository",
         origin="agent",

@@ -62,6 +62,8 @@ class PingAudience:
     """Whether it has another target."""
     snoozed: Mapping[str, datetime] = field(default_factory=dict)
     acknowledged_until: datetime | None = None
+    approved_by: Sequence[str] = ()
+    """The people who approved so far, of an approval that needs several."""
     default: InterruptibleHours | None = None
     """Quiet hours of a question without known responders."""
 
@@ -84,18 +86,23 @@ def plan_ping(now: datetime, audience: PingAudience) -> PingPlan:
 
     It waits while the question is acknowledged, and while all people whom it would reach have quiet
     hours or snoozed the question: those of direct targets, or of a shared target all possible
-    responders. A direct target of a person who may not be interrupted does not get it.
+    responders. A direct target of a person who may not be interrupted does not get it, nor that of
+    one who has approved.
     """
     start = max(now, audience.acknowledged_until or now)
     people: Sequence[PingRecipient] = audience.responders
     if audience.direct and not audience.shared:
         people = list(audience.direct.values())
-    people = people or [PingRecipient("", audience.default)]
-    at = min(audience.free_at(start, person) for person in people)
+    asked = [person for person in people if person.name not in audience.approved_by]
+    at = min(
+        audience.free_at(start, person) for person in asked or [PingRecipient("", audience.default)]
+    )
     if at > now:
         return PingPlan(at)
     silent = (
-        target for target, person in audience.direct.items() if audience.free_at(now, person) > now
+        target
+        for target, person in audience.direct.items()
+        if person.name in audience.approved_by or audience.free_at(now, person) > now
     )
     return PingPlan(None, frozenset(silent))
 

@@ -105,6 +105,8 @@ class DueStep:
     snoozed: list[str] = field(default_factory=list)
     """People who snoozed it, and until when."""
     snoozed_until: list[datetime] = field(default_factory=list)
+    approved_by: list[str] = field(default_factory=list)
+    """The people who approved so far, of an approval that needs several: no step notifies them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,8 @@ def _notices(
         elif not people:
             notices.setdefault(recipient, LadderNotice(recipient, NotificationOutcome.EMPTY))
         for name in people or ():
+            if name in due.approved_by:
+                continue
             in_thread = recipient == ASKER and due.chat and _is_first(due)
             notices.setdefault(name, _of_person(due, name, policy, allowed, in_thread))
     return list(notices.values())

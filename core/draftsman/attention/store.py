@@ -166,6 +166,8 @@ class DueReminder:
     shared: bool = True
     """Whether it has another target."""
     acknowledged_until: datetime | None = None
+    approved_by: list[str] = field(default_factory=list)
+    """The people who approved so far, of an approval that needs several."""
 
 
 async def due_reminders(

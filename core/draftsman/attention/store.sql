@@ -21,6 +21,11 @@ SELECT s.person, s.expires_at, false
  WHERE s.job = %(job)s AND s.question = %(question)s AND s.expires_at > draftsman.now()
  ORDER BY acknowledged DESC, person
 
+-- part: approvals
+       (SELECT coalesce(array_agg(a.voter ORDER BY a.id), '{}')
+          FROM draftsman.job_answers a
+         WHERE q.quorum > 1 AND a.job = q.job AND a.question = q.ordinal AND a.accepted) AS approved_by,
+
 -- Ladders of questions: the steps that are due, and their notifications.
 
 -- The ladders that the profile of a job's repository names.
@@ -43,6 +48,7 @@ SELECT min(due_at) FROM draftsman.question_ladders WHERE due_at IS NOT NULL
 SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.owners, q.kind, q.key,
        q.text, t.critical, q.approvers, j.invoker_id AS invoker, draftsman.repo_of(j) AS repo, q.asked_at,
        q.expires_at,
+-- include: approvals
        EXISTS (SELECT FROM draftsman.job_targets g
                   JOIN draftsman.channels c ON c.name = g.channel AND c.takes_answers
                 WHERE g.job = l.job AND 'question' = ANY (g.kinds)
@@ -110,6 +116,7 @@ SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invo
        draftsman.repo_of(j) AS repo,
        draftsman.now() AS now, s.snoozed, s.snoozed_until, r.direct, r.owners,
        r.shared,
+-- include: approvals
        (SELECT max(a.expires_at)
           FROM (SELECT k.expires_at FROM draftsman.question_acknowledgments k
                  WHERE k.job = t.job AND k.question = t.question

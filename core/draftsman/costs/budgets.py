@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from draftsman.errors import Failure
 from draftsman.formats.amounts import format_money
 from draftsman.jobs.runs.quota import LIMIT_PREFIX
+from draftsman.text import capitalized
 
 if TYPE_CHECKING:
     from draftsman.jobs.runs.run import Run
@@ -123,7 +124,7 @@ def use_text(state: BudgetState, job: str) -> str:
     text = f"{subject} {verb} used {amount} of {budget}{day}"
     if state.reserved > 0 and state.outcome == "wait":
         text += f", and running calls have reserved {amount_text(state.measure, state.reserved)}"
-    return text[0].upper() + text[1:]
+    return capitalized(text)
 
 
 def question_of(state: BudgetState, job: str, run: int) -> QuestionSpec:

@@ -69,6 +69,8 @@ class MessageFacts:
     delegated_until: datetime | None
     digested: list[str]
     """The people who have its question in a digest."""
+    approved_by: list[str]
+    """The people who approved so far, of an open approval that needs several."""
     asks_with: str | None
     """Name of the identical question that this target shows instead of the question of its job."""
 

@@ -47,6 +47,12 @@ def holder_text(question: OpenQuestion) -> str:
     return f"delegated to {question.delegated_to}" if question.delegated_to else ""
 
 
+def approvals_text(question: OpenQuestion) -> str:
+    """Return how many of several approvals there are; "" without any."""
+    count = len(question.approved_by)
+    return f"{count} of {question.quorum} approvals" if count else ""
+
+
 def visible_context(question: Question) -> str:
     """Return the context of a question; a diff as visible text."""
     context = question.context_snippet or ""
@@ -71,11 +77,16 @@ def missing_diff(question: Question) -> str:
     return "no changes so far" if question.patch_sha256 == _NOTHING else ""
 
 
+def has_saved_changes(question: Question) -> bool:
+    """Return whether the work of a job had changed something when it asked a question."""
+    return question.patch_sha256 not in (None, _NOTHING)
+
+
 def has_patch(question: Question) -> bool:
     """Return whether an approval has a patch, or its context is one."""
     if question.kind is not QuestionKind.APPROVAL:
         return False
-    return is_diff(question.context_snippet or "") or question.patch_sha256 not in (None, _NOTHING)
+    return is_diff(question.context_snippet or "") or has_saved_changes(question)
 
 
 def closed_text(question: Question) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.question_text import holder_text
+from draftsman.deliveries.question_text import approvals_text, holder_text
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
 from draftsman.entities.entity import Column, ListedEntity, Listing
@@ -48,8 +48,8 @@ def _by(row: OpenQuestion) -> str:
 
 
 def _about(row: OpenQuestion, now: datetime) -> Cell:
-    parts = (pending_text(row, now), holder_text(row), _jobs(row), summary_text(row))
-    return cells.text(" · ".join(filter(None, parts)))
+    states = (pending_text(row, now), approvals_text(row), holder_text(row))
+    return cells.text(" · ".join(filter(None, (*states, _jobs(row), summary_text(row)))))
 
 
 def _choices(row: OpenQuestion) -> str:

@@ -14,6 +14,7 @@ from draftsman.forges.project import Project
 from draftsman.forges.pull_request import DRAFT_LINE, CommitStatus, TextLimits, marker
 from draftsman.forges.untrusted_text import block, cell, code, line, quote
 from draftsman.formats.truncation import truncate
+from draftsman.text import capitalized
 
 REQUEST: Final = 6000
 """Characters of the request; the sum of all limits is below the smallest limit of a forge."""
@@ -180,7 +181,7 @@ def _changes(facts: PullRequestFacts) -> str:
     author = f" by {line(facts.agent, 200)}" if facts.agent else ""
     paragraphs = [block(facts.summary, SUMMARY), f"{line(facts.changes, 500)}{author}."]
     if conflicts := line(facts.conflicts, 1000):
-        paragraphs.append(f"{conflicts[0].upper()}{conflicts[1:]}.")
+        paragraphs.append(f"{capitalized(conflicts)}.")
     return "## Changes\n\n" + "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 

@@ -326,6 +326,8 @@ class OpenQuestion(Question):
     """The requesters of the other jobs, in the order of their names."""
     is_first: bool = True
     """Whether no identical question of the same requester was asked before it."""
+    approved_by: list[str] = field(default_factory=list)
+    """The people who approved so far, of an approval that needs several."""
     for_viewer: bool = field(default=False, metadata=HIDDEN)
     """Whether it waits for the person for whom it was read."""
     decided_by_viewer: bool = field(default=False, metadata=HIDDEN)
@@ -348,6 +350,7 @@ class QuestionGroup:
     requester: str
     decided_by: str | None
     holders: list[str]
+    approved_by: list[str]
     count: int
     expiring_soon: int
     """Those that expire within an hour."""

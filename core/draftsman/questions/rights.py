@@ -48,12 +48,14 @@ def refusal(
 def waits_for(policy: Policy, actor: Actor, question: OpenQuestion | QuestionGroup) -> bool:
     """Return whether an open question waits for a resolved actor.
 
-    It does for those who may respond, and neither did nor leave it to the people who hold it.
+    It does for those who may respond, and neither did, alone or as one of several approvers, nor
+    leave it to the people who hold it.
     """
     return (
         may_respond(policy, actor, question, invoker=policy.requester(question.requester))
         and (not question.holders or actor.voter in question.holders)
         and question.decided_by != actor.voter
+        and actor.voter not in question.approved_by
     )
 
 
@@ -71,6 +73,16 @@ def responders_of(policy: Policy, question: Question, *, invoker: str, owner: st
     own = {policy.login, policy.owner} if owner else set()
     has_owner = bool(own & names) or not (is_approval and names)
     return [owner] * bool(owner and has_owner) + sorted(names - own)
+
+
+def missing_approvals(policy: Policy, question: OpenQuestion, *, invoker: str, owner: str) -> str:
+    """Return how many approvals an approval still needs, and of whom; `owner` as above."""
+    missing = question.quorum - len(question.approved_by)
+    done = {*question.approved_by} | (set() if policy.self_approval else {invoker})
+    people = responders_of(policy, question, invoker=invoker, owner=owner)
+    names = " or ".join(name for name in people if name not in done)
+    approvals = "1 more approval is" if missing == 1 else f"{missing} more approvals are"
+    return f"{approvals} needed{f' ({names})' if names else ''}"
 
 
 def responders_text(

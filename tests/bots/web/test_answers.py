@@ -10,6 +10,7 @@ from draftsman.database.database import Connection
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.answer_kind import AnswerKind
+from draftsman.questions.question import Decision
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.rights import responders_text
 from draftsman.runtime import Runtime
@@ -115,6 +116,11 @@ async def test_a_form_counts_once(inbox: Inbox, make: Factory, people: People, r
     page = (await carol.get(path)).text
     assert "1 of 2 approvals" in page
     assert ">approves: looks good<" in page
+    assert "; 1 more approval is needed (dave)." in page
+    assert ('value="approve"' in page, 'value="deny"' in page) == (False, True)
+    inbox_page = (await carol.get("/")).text
+    assert "No question waits for you" in inbox_page
+    assert "<span>1 of 2 approvals</span>" in inbox_page
     repeated = await carol.answer(path, decision="approve")
     assert repeated.status_code == 409
     assert "already recorded" in repeated.text
@@ -244,6 +250,72 @@ async def test_a_replaced_approval_links_the_one_that_repeats_what_was_asked_for
     assert link not in page
 
 
+async def test_an_expired_question_says_when_and_what_helps(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    number = await make.expired(actor=people.anna)
+    anna = await inbox.visit(people.anna)
+    path = f"/questions/D-{number}/1"
+    page = (await anna.get(path)).text
+    said = re.sub(r"<(?!/?time)[^>]*>", "", page)
+    assert re.search(
+        rf"No person had answered it at <time [^>]*>[^<]*</time>: D-{number} expired\.", said
+    )
+    assert re.search(
+        r"expired, <time [^>]*>now</time> · asked|expired, <time [^>]*>\d+ s ago", said
+    )
+    assert '<input type="hidden" name="action" value="retry">' in page
+    of_job = re.sub(r"<(?!/?time)[^>]*>", "", (await anna.get(f"/jobs/D-{number}")).text)
+    assert re.search(rf"D-{number}/1 expired at <time [^>]*>[^<]*</time>: no answer within", of_job)
+    assert "(on_expire" not in of_job
+    fields = {**await anna.hidden(path), "action": "retry"}
+    assert (await anna.post(f"/jobs/D-{number}", fields)).status_code == 303
+    page = (await anna.get(path)).text
+    assert f', and was retried as <a href="/jobs/D-{number + 1}">' in page
+    assert 'value="retry"' not in page
+
+
+async def test_a_question_of_work_that_changed_nothing_has_no_card_of_changes(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.running(actor=people.anna)
+    await rt.changes.store(work.lease, b"")
+    await rt.asking.ask(work.lease, QUESTION)
+    anna = await inbox.visit(people.anna)
+    page = (await anna.get(f"/questions/{work.name}/1")).text
+    assert "<h2>Changes</h2>" not in page
+    assert "diff.txt" not in page
+
+
+async def test_the_address_of_a_form_leads_to_its_page(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    work = await make.asked()
+    anna = await inbox.visit(people.anna)
+    for path, page in (
+        (f"/questions/{work.name}/1/undo", f"/questions/{work.name}/1"),
+        ("/sign-out", "/"),
+    ):
+        response = await anna.get(path)
+        assert (response.status_code, response.headers["location"]) == (303, page)
+
+
+async def test_lines_that_changed_since_a_review_take_comments_that_the_changes_show(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.reviewed(PATCH)
+    await make.review(work.number, Decision.REQUEST_CHANGES, people.dave, reason="use two")
+    again = await make.running(work.number)
+    changed = PATCH.replace(b"index 1..2", b"index 1..3").replace(b"+2\n", b"+two\n")
+    await rt.changes.store(again.lease, changed[: changed.index(b"diff --git a/b.txt")])
+    await rt.asking.ask(again.lease, REVIEW)
+    dave = await inbox.visit(people.dave)
+    page = (await dave.get(f"/questions/{work.name}/2")).text
+    since = page[page.index('id="since-file-1"') : page.index("<h3>All changes</h3>")]
+    assert "b.txt" in since, "which is no longer changed, and takes no comment"
+    assert {*re.findall(r'name="comment" value="([^":]*)', since)} == {"a.py"}
+
+
 async def test_the_context_is_read_before_the_facts_as_markdown_and_as_it_was_written(
     inbox: Inbox, make: Factory, people: People
 ) -> None:
@@ -330,7 +402,7 @@ async def test_rights_are_those_of_the_other_channels(
     anna = await inbox.visit(people.anna)
     for name, fields in ((gate.name, {"decision": "approve"}), (choice.name, {"choice": "red"})):
         page = await anna.get(f"/questions/{name}/1")
-        assert '<div class="decision" role="note"><p>Anna may not ' in page.text
+        assert '<div class="decision" role="note"><p>anna may not ' in page.text
         assert "; allowed: " in page.text
         assert 'name="key"' not in page.text
         carol = await inbox.visit(people.carol if name == gate.name else people.ben)

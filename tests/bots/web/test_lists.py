@@ -192,8 +192,11 @@ async def test_a_filter_says_what_its_column_needs(
     await make.asked()
     anna = await inbox.visit(people.anna)
     for path, problem in (
-        ("/jobs?where=runs>x", "Runs&gt; needs a number, such as 3, not &#39;x&#39;."),
-        ("/?where=kind:", "Kind: needs a value, as in kind:VALUE."),
-        ("/lists/deliveries?where=age>x", "Age&gt; needs a duration or a time, such as 1h"),
+        (
+            "/jobs?where=runs>x",
+            "runs&gt; needs a number, such as 3, not &#39;x&#39;. The list below is not filtered",
+        ),
+        ("/?where=kind:", "Kind: needs a value, as in kind:VALUE. The list below is not"),
+        ("/lists/deliveries?where=age>x", "age&gt; needs a duration or a time, such as 1h"),
     ):
         assert f'role="alert"><p>{problem}' in (await anna.get(path)).text

@@ -367,3 +367,28 @@ async def test_a_message_in_a_channel_mentions_people_in_their_hours_or_only_the
     message = channel.messages[-1]
     assert [person.name for person in message.mentions] == ["ben", "carol"]
     assert [person.name for person in message.mentions if person.ids] == mentioned
+
+
+async def test_no_message_asks_a_person_who_has_approved(
+    team: TeamRuntime, make_with: MakeWith, clock: Clock
+) -> None:
+    steps = {"steps": [{"notify": ["leads"], "after": HOUR}]}
+    with_ladder = {"ladders": {"default": steps}, "questions": {"ladders": {"approval": "default"}}}
+    gate = GATE.model_copy(update={"approvers": ("carol", "dave"), "quorum": 2, "expires_in": DAY})
+    alone = ("slack:U0CAROL", "slack:U0DAVE")
+    for changes, hours, targets in ((with_ladder, 1, ()), ({}, 12, alone)):
+        rt = await team(**changes)
+        make, channel = make_with(rt), RecordingChannel()
+        work = await make.asked(gate, actor=person(rt, "anna"), notify=("slack:C0WORK", *targets))
+        await make.decide(work.number, True, person(rt, "carol"))
+        await _send(rt, channel)
+        before = len(channel.messages)
+        await clock.forward(hours * HOUR + 61)
+        await sweep(rt)
+        await rt.sweeps.run("remind", LeaderTerm())
+        await _send(rt, channel)
+        asked = [message.target for message in channel.messages[before:]]
+        assert "U0DAVE" in asked, asked
+        assert "U0CAROL" not in asked, asked
+        for message in channel.messages[before:]:
+            assert "carol" not in [one.name for one in message.mentions if one.ids]

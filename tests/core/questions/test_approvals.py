@@ -73,6 +73,20 @@ async def test_a_quorum_needs_as_many_people(make: Factory, rt: Runtime, people:
     assert second.job_status is Status.RESUMED
 
 
+async def test_an_approval_waits_no_longer_for_those_who_approved(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await _gate(make, quorum=2, approvers=("carol", "dave"))
+    await make.decide(work.number, True, people.carol)
+    for person, waits in (("carol", 0), ("dave", 1)):
+        actor = getattr(people, person)
+        (question,) = await rt.questions.open(fold_for=actor)
+        assert (question.approved_by, question.for_viewer) == (["carol"], bool(waits)), person
+        (of_job,) = rt.questions.marked(await rt.questions.open(work.number), actor)
+        assert (of_job.approved_by, of_job.for_viewer) == (["carol"], bool(waits)), person
+        assert (await rt.questions.counts(actor)).for_you == waits, person
+
+
 async def test_the_first_denial_decides_for_any_quorum(make: Factory, people: People) -> None:
     work = await _gate(make, quorum=3, approvers=("carol", "dave", "erin"))
     await make.decide(work.number, True, people.carol)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from draftsman.formats.invisible import one_line
+from draftsman.text import capitalized
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def result_line(result: ActionResult[Any]) -> Text:
 def result_text(result: ActionResult[Any]) -> str:
     """Return what an action did and its warnings, without the command."""
     text = "; ".join([f"{result.subject} {result.predicate()}".strip(), *result.warnings])
-    return text[:1].upper() + text[1:]
+    return capitalized(text, result.subject)
 
 
 def results_text(results: Sequence[ActionResult[Any]]) -> str:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 from draftsman.actions.action import Call
 from draftsman.actions.people import create_link_code
 from draftsman.formats.times import span
-from draftsman_bots.conversation.commands import Access, Surface, command_names, help_lines
+from draftsman_bots.conversation.commands import (
+    Access,
+    Surface,
+    command_names,
+    help_lines,
+    near_command,
+)
 from draftsman_bots.conversation.parser import ParsedText
 from draftsman_bots.conversation.replies import respond_to_command
 from draftsman_bots.conversation.requests import JobRequest, ScheduleRequest
@@ -139,9 +145,11 @@ async def _link_reply(ctx: BotContext, actor: Actor) -> Reply:
 
 
 def _unknown_reply(text: str) -> Reply:
-    first = escape_truncated(text.split(None, 1)[0], 60)
-    example = escape_truncated(f"fix {text.strip()}", 80)
+    first, *rest = text.split(None, 1)
+    near = near_command(first, Surface.SLACK)
+    line = " ".join([near or "fix", *(rest if near else [text.strip()])])
+    advice = f"Did you mean `{near}`?" if near else "A request begins with `fix` or `investigate`:"
     return Reply(
-        f"Unknown command: {first}. A request begins with `fix` or `investigate`: {example}\n"
+        f"Unknown command: {escape_truncated(first, 60)}. {advice} {escape_truncated(line, 80)}\n"
         f"Commands: {command_names(Surface.SLACK)}."
     )

@@ -45,23 +45,38 @@ if (send) {
   update();
 }
 
+// The bar that leads to the form is shown while the form is not.
+const jump = document.querySelector(".jump");
+if (jump) {
+  const watch = new IntersectionObserver(([form]) => (jump.hidden = form.isIntersecting), { rootMargin: "0px 0px -120px" });
+  watch.observe(document.getElementById("decide"));
+}
+
+// A line may be in two diffs, and its box is below the one whose number was clicked last.
+const boxes = new Map();
+
+function newBox(button) {
+  const box = document.getElementById("comment-box").content.firstElementChild.cloneNode(true);
+  const field = box.querySelector("textarea");
+  field.setAttribute("aria-label", button.title);
+  field.placeholder = button.title;
+  field.value = commentOn(button.value) || "";
+  field.addEventListener("input", () => setComment(button.value, field.value));
+  box.querySelector("button").addEventListener("click", () => {
+    setComment(button.value, "");
+    const number = box.previousElementSibling.querySelector("button");
+    boxes.delete(button.value);
+    box.remove();
+    number.focus();
+  });
+  boxes.set(button.value, box);
+  return box;
+}
+
 function openBox(button) {
+  const box = boxes.get(button.value) || newBox(button);
   const row = button.closest(".line");
-  let box = row.nextElementSibling;
-  if (!box || !box.matches(".comment")) {
-    box = document.getElementById("comment-box").content.firstElementChild.cloneNode(true);
-    const field = box.querySelector("textarea");
-    field.setAttribute("aria-label", button.title);
-    field.placeholder = button.title;
-    field.value = commentOn(button.value) || "";
-    field.addEventListener("input", () => setComment(button.value, field.value));
-    box.querySelector("button").addEventListener("click", () => {
-      setComment(button.value, "");
-      box.remove();
-      button.focus();
-    });
-    row.after(box);
-  }
+  if (row.nextElementSibling !== box) row.after(box);
   return box.querySelector("textarea");
 }
 
@@ -71,7 +86,7 @@ for (const button of numbers) {
     event.preventDefault();
     openBox(button).focus();
   });
-  if (commentOn(button.value)) openBox(button);
+  if (commentOn(button.value) && !boxes.has(button.value)) openBox(button);
 }
 
 for (const mark of document.querySelectorAll(".viewed input")) {

@@ -78,6 +78,7 @@ class Reminders:
             due.shared,
             dict(zip(due.snoozed, due.snoozed_until, strict=True)),
             due.acknowledged_until,
+            due.approved_by,
             self._quiet,
         )
 

@@ -67,6 +67,7 @@ from draftsman.jobs.status_display import display_of
 from draftsman.people.spans import ActorRef
 from draftsman.questions.answer_kind import wanted_answer
 from draftsman.questions.question import Question, QuestionKind
+from draftsman.text import capitalized
 
 DIFF_ROOM: Final = LENGTH - 100
 """Room for the lines of a diff, escaped, so that no medium cuts them once more."""
@@ -162,7 +163,7 @@ def _question(message: Message, question: Question) -> Iterator[Part]:
         yield Code(action_text(action), LENGTH // 3, full=show)
     if message.requested is not None:
         heading, text = message.requested
-        yield Note((f"{heading[0].upper()}{heading[1:]}:",))
+        yield Note((f"{capitalized(heading)}:",))
         yield Quote(text, QUESTION_LENGTH, show)
     if message.changes:
         yield Note((f"{message.changes}: ", Command(f"draftsman diff {question.name}")))

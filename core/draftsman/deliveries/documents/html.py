@@ -47,7 +47,7 @@ from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES
 from draftsman.deliveries.documents.versions import more_rows, picture_text
 from draftsman.formats.invisible import escape_invisible
 from draftsman.formats.times import format_time, spelled_time
-from draftsman.text import is_link
+from draftsman.text import capitalized, is_link
 
 _NUMBER: Final = re.compile(
     r"\s*[-+\N{MINUS SIGN}]?[$€£]?\d[\d,._ ]*(?:e[-+]?\d+)?\s?(?:%|[A-Za-z]{1,3})?\s*"
@@ -164,7 +164,7 @@ class _Printer:
                 return self._element("p", "addressees", inert(f"For {names}{more}"))
             case Footer(items):
                 texts = filter(None, map(self._text, items))
-                sentences = " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts)
+                sentences = " ".join(f"{capitalized(text)}." for text in texts)
                 return self._element("p", "footer", sentences)
 
     def _list(self, tag: str, items: Iterable[str]) -> str:

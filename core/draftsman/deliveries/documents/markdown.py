@@ -40,6 +40,7 @@ from draftsman.deliveries.documents.document import (
 from draftsman.deliveries.documents.versions import Fold, fit
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
+from draftsman.text import capitalized
 
 MAX_TITLE: Final = 500
 MAX_ADDRESSEES: Final = 20
@@ -125,7 +126,7 @@ def _paragraph(part: Part, markup: Markup) -> str:
             return f"For {mentions} and {hidden} more" if hidden > 0 else f"For {mentions}"
         case Footer(items):
             texts = (print_text(item, markup, most=SHORT) for item in items)
-            return " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts if text)
+            return " ".join(f"{capitalized(text)}." for text in texts if text)
         case Controls():
             return ""
 

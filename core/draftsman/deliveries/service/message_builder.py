@@ -61,7 +61,7 @@ def build_message(
     if question is not None:
         recipients = addressees(policy, question, facts.invoker_id, item.channel, subject.repo)
         unmentioned = unmentioned_people(policy, question, facts, recipients, identical_questions)
-        unmentioned |= frozenset(facts.digested)
+        unmentioned |= {*facts.digested, *facts.approved_by}
         asking = asking_text(question.job, [identical.job for identical in identical_questions])
         question = replace(
             question,

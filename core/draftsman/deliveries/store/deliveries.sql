@@ -120,6 +120,9 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode, j.agent,
        g.person AS delegated_to, g.delegated_by, g.expires_at AS delegated_until,
        ARRAY(SELECT t.person FROM draftsman.digest_questions t
               WHERE t.job = d.job AND t.question = d.question) AS digested,
+       ARRAY(SELECT a.voter FROM draftsman.job_questions q
+               JOIN draftsman.job_answers a ON a.job = q.job AND a.question = q.ordinal AND a.accepted
+              WHERE q.job = d.job AND q.ordinal = d.question AND q.status = 'open') AS approved_by,
        CASE WHEN d.kind = 'status' THEN draftsman.shown_instead(d.job, d.channel, d.target, d.thread_key)
        END AS asks_with
   FROM draftsman.deliveries d

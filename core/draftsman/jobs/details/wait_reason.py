@@ -153,6 +153,8 @@ class WaitReason:
     due_in: float | None = None
     next_spans: tuple[str | CommandHint, ...] = ()
     """`next_step` in spans, so that a front end can word the commands in its own way."""
+    text_spans: Moments = ()
+    """`text` in spans, so that a front end can show its times in its own way."""
     paused: bool = False
     """Whether the job itself is paused; else its queue may be."""
     dismissal: Dismissal | None = None
@@ -198,6 +200,13 @@ def _worded(spans: tuple[str | CommandHint, ...], show: Callable[[CommandHint], 
 
 NextStep = str | tuple[str | CommandHint, ...]
 """The next step: text and commands."""
+Moments = tuple[str | datetime, ...]
+"""A text, in spans: a front end shows its times in the time zone of the reader."""
+
+
+def moments_text(spans: str | Moments) -> str:
+    """Return a text with its times in UTC."""
+    return "".join(format_time(span) if isinstance(span, datetime) else span for span in spans)
 
 
 def explain(facts: JobFacts, questions: Sequence[Question]) -> WaitReason:
@@ -207,10 +216,12 @@ def explain(facts: JobFacts, questions: Sequence[Question]) -> WaitReason:
     """
     reason, text, then = _reason(facts, questions)
     spans = (then,) if isinstance(then, str) else then
+    text_spans = (text,) if isinstance(text, str) else text
     return WaitReason(
         status=facts.status,
         reason=reason,
-        text=text,
+        text=moments_text(text_spans),
+        text_spans=text_spans,
         next_step="".join(map(str, spans)),
         due_in=None if facts.awaits_trial else facts.due_in,
         next_spans=spans,
@@ -225,7 +236,7 @@ _ASKING: Final = ("question", "paused")
 """Reasons of a job that people may answer."""
 
 
-def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, NextStep]:
+def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str | Moments, NextStep]:
     if facts.status is Status.EXPIRED and questions:
         then: NextStep = (
             f"{_retry(facts)} and ask again: ",
@@ -235,7 +246,7 @@ def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, N
         if facts.has_late_answer:
             late = _command("retry", f"{job_name(facts.number)} --with-answer")
             then = ("to run it with the late answer: ", late, "; ", *then)
-        return "expired", expiry_text(questions[0]), then
+        return "expired", expiry_spans(questions[0]), then
     if facts.status in TERMINAL:
         return _ended(facts)
     if facts.job_paused:
@@ -326,18 +337,15 @@ def expiring_question(questions: Sequence[Question]) -> Question | None:
     return next((item for item in expired if item.on_expire in GATE_ENDS), None)
 
 
-def expiry_text(question: Question) -> str:
-    """Return the time, period and policy of an expired question, and its text."""
+def expiry_spans(question: Question) -> Moments:
+    """Return when a question expired, after which period, and its text."""
     assert question.expires_at is not None  # noqa: S101 - an expired question has an expiry
-    approval = question.kind is QuestionKind.APPROVAL
+    kind = "decision" if question.kind is QuestionKind.APPROVAL else "answer"
     period = span((question.expires_at - question.asked_at).total_seconds())
-    rule = f"on_expire = {str(question.on_expire)!r}"
     if question.escalated_at is not None:
-        rule += f"; escalated to {question.escalate_to}"
-    return (
-        f"{question.name} expired at {format_time(question.expires_at)}:"
-        f" no {'decision' if approval else 'answer'} within {period} ({rule}): {question.text}"
-    )
+        period += f" (escalated to {question.escalate_to})"
+    text = f": no {kind} within {period}: {question.text}"
+    return f"{question.name} expired at ", question.expires_at, text
 
 
 def _canceled(facts: JobFacts) -> str:
@@ -382,18 +390,18 @@ def _need(question: Question) -> Need:
     return Need(question.name, text, (f"to {verb}: ", command, until))
 
 
-def _job_paused(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, NextStep]:
-    text = f"paused {_pause(facts)}"
+def _job_paused(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, Moments, NextStep]:
+    text: Moments = ("paused ", *_pause(facts))
     if facts.status in LEASED:
-        text += "; its worker is stopping it"
+        text = (*text, "; its worker is stopping it")
     resume = ("to resume it: ", _command("resume", job_name(facts.number)))
     if not questions:
         return "paused", text, resume
     _, needs, steps = _waiting_for_answers(questions)
-    return "paused", f"{text}; {needs}", (*resume, *(("; ", *steps) if steps else ()))
+    return "paused", (*text, f"; {needs}"), (*resume, *(("; ", *steps) if steps else ()))
 
 
-def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
+def _held(facts: JobFacts) -> tuple[str, str | Moments, NextStep]:
     if facts.pause_reason is None and facts.hold == "key":
         return _waiting_for_key(facts)
     if facts.pause_reason is None and facts.hold == "limit" and _is_unhandled(facts):
@@ -408,7 +416,7 @@ def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
     option = f" --type {facts.type}" if facts.type_paused else ""
     return (
         "paused",
-        f"the {name} is paused {_pause(facts)}",
+        (f"the {name} is paused ", *_pause(facts)),
         ("to resume it: ", _command("queues resume", f"{facts.queue}{option}")),
     )
 
@@ -454,15 +462,13 @@ def _reserved(facts: JobFacts, job: int) -> tuple[str, str, NextStep]:
     return "reserved", text, ("for its state: ", holder, "; to end the reservation: ", release)
 
 
-def _pause(facts: JobFacts) -> str:
+def _pause(facts: JobFacts) -> Moments:
     assert facts.paused_at is not None  # noqa: S101 - the job or its queue is paused
-    return (
-        f"since {format_time(facts.paused_at)} by {account_name(facts.paused_by or '')}:"
-        f" {facts.pause_reason}"
-    )
+    by = f" by {account_name(facts.paused_by or '')}: {facts.pause_reason}"
+    return "since ", facts.paused_at, by
 
 
-def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
+def _queued(facts: JobFacts) -> tuple[str, str | Moments, NextStep]:
     if not facts.workers:
         text = f"no live worker serves the queue {facts.queue!r}"
         return "no_worker", text, ("to start a worker: ", _start(facts))
@@ -472,8 +478,8 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
         text = f"{_ahead(facts)} in the queue {facts.queue!r}"
         return "behind", text, f"{facts.slots} slots serve the queue"
     if facts.reserved_until is not None:
-        until = f"reserved for it until {format_time(facts.reserved_until)}"
-        return "next", f"the queue {facts.queue!r} is {until}", "the next free slot claims it"
+        until = (f"the queue {facts.queue!r} is reserved for it until ", facts.reserved_until)
+        return "next", until, "the next free slot claims it"
     return "next", f"first in the queue {facts.queue!r}", "the next free slot claims it"
 
 

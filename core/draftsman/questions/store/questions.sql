@@ -120,6 +120,12 @@ SELECT * FROM draftsman.questions WHERE job = %(job)s AND
          JOIN draftsman.job_requests r ON r.number = o.job
         WHERE me.job = q.job AND me.question = q.ordinal) i
 
+-- part: approvals
+ CROSS JOIN LATERAL (
+       SELECT coalesce(array_agg(a.voter ORDER BY a.id), '{}') AS approved_by
+         FROM draftsman.job_answers a
+        WHERE q.quorum > 1 AND a.job = q.job AND a.question = q.ordinal AND a.accepted) v
+
 -- part: shown
         AND (NOT %(folded)s::boolean OR NOT EXISTS (
              SELECT FROM draftsman.identical_questions me
@@ -163,7 +169,8 @@ WITH soonest AS MATERIALIZED (
 )
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, j.repo_host, p.decided_by, p.applies_at,
-       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.other_requesters, i.is_first
+       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.other_requesters, i.is_first,
+       v.approved_by
   FROM soonest s
  CROSS JOIN LATERAL (
        SELECT * FROM draftsman.questions q
@@ -192,16 +199,19 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
         WHERE job = s.job AND question = s.ordinal AND expires_at > draftsman.now()
         LIMIT 1) g ON true
 -- include: identical
+-- include: approvals
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
 -- The open questions that `open` returns folded, by who may respond and holds them, at most `most`.
 -- name: counts
-SELECT s.kind, s.key, s.approvers, s.requester, s.decided_by, s.holders, count(*) AS count,
+SELECT s.kind, s.key, s.approvers, s.requester, s.decided_by, s.holders, s.approved_by,
+       count(*) AS count,
        count(*) FILTER (WHERE s.expires_at < draftsman.now() + interval '1 hour') AS expiring_soon,
        min(s.expires_at) AS next_expiry
   FROM (SELECT q.kind, CASE WHEN q.key = %(budget_key)s THEN q.key ELSE '' END AS key, q.approvers,
                q.expires_at, j.invoker_id AS requester, p.decided_by,
-               array_remove(ARRAY[k.acknowledged_by, g.delegated_to], NULL) AS holders
+               array_remove(ARRAY[k.acknowledged_by, g.delegated_to], NULL) AS holders,
+               v.approved_by
           FROM (SELECT * FROM draftsman.job_questions q
                  WHERE q.status = 'open' AND
 -- visible job: q.job
@@ -222,14 +232,17 @@ SELECT s.kind, s.key, s.approvers, s.requester, s.decided_by, s.holders, count(*
           LEFT JOIN LATERAL (
                SELECT person AS delegated_to FROM draftsman.question_delegations
                 WHERE job = q.job AND question = q.ordinal AND expires_at > draftsman.now()
-                LIMIT 1) g ON true) s
- GROUP BY s.kind, s.key, s.approvers, s.requester, s.decided_by, s.holders
+                LIMIT 1) g ON true
+-- include: approvals
+       ) s
+ GROUP BY s.kind, s.key, s.approvers, s.requester, s.decided_by, s.holders, s.approved_by
 
 -- The open questions of some jobs.
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, j.repo_host, p.decided_by, p.applies_at,
-       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.other_requesters, i.is_first
+       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.other_requesters, i.is_first,
+       v.approved_by
   FROM draftsman.questions q
   JOIN draftsman.job_requests j ON j.number = q.job
   LEFT JOIN LATERAL (
@@ -250,6 +263,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
         WHERE job = q.job AND question = q.ordinal AND expires_at > draftsman.now()
         LIMIT 1) g ON true
 -- include: identical
+-- include: approvals
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[]) AND
 -- visible job: q.job
  ORDER BY q.expires_at NULLS LAST, q.job, q.ordinal

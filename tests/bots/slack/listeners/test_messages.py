@@ -73,6 +73,21 @@ async def test_unknown_command_is_explained(bench: SlackBotHarness) -> None:
     assert await bench.jobs() == []
 
 
+async def test_a_mistyped_command_is_named_with_the_line_that_is_right(
+    bench: SlackBotHarness,
+) -> None:
+    for typed, near, line in (
+        ("fxi --repo=inventory Tidy up", "fix", "fix --repo=inventory Tidy up"),
+        ("stauts D-1", "status", "status D-1"),
+    ):
+        await bench.slack.mention(ANNA, bench.general, typed)
+        text = (await bench.ephemeral_texts(ANNA))[-1]
+        first = typed.split()[0]
+        said = f"Unknown command: {first}. Did you mean `{near}`? {line}\nCommands: fix, "
+        assert text.startswith(said)
+    assert await bench.jobs() == []
+
+
 async def test_direct_message_is_a_request_with_updates_in_its_thread(
     bench: SlackBotHarness,
 ) -> None:

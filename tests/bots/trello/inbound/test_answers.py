@@ -143,7 +143,8 @@ async def test_free_text_answers_a_free_text_question(
     await bench.poll()
     assert (await bench.answer_state(question))[0] is OPEN
     (notice,) = await bench.notices(card)
-    assert "/paus is no command; commands: /tell, /pause, " in notice
+    assert "/paus is no command; did you mean" in notice
+    assert "/pause …" in notice
     trello.comment(card, bench.ben, "slowly\n> quoted\nand with care")
     await bench.poll()
     assert await bench.answer_state(question) == (ANSWERED, "slowly\nand with care")

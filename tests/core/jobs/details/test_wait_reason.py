@@ -340,5 +340,6 @@ async def test_an_expired_job_names_the_question_that_ended_it(
     why = await rt.read_model.why(work.number)
     assert (why.status, why.reason) == (Status.EXPIRED, "expired")
     assert why.text.startswith(f"{work.name}/2 expired at ")
-    assert "no decision within 20 min (on_expire = 'escalate'; escalated to" in why.text
+    assert ": no decision within 20 min (escalated to carol): " in why.text
+    assert [span for span in why.text_spans if isinstance(span, datetime)], "a time of the reader"
     assert f"draftsman retry {work.name}" in why.next_step

@@ -279,7 +279,7 @@ async def test_an_earlier_error_of_a_live_job_is_not_red(
     assert red not in screen.screen
 
 
-async def test_an_expired_job_shows_time_rule_and_next_step(
+async def test_an_expired_job_shows_time_and_next_step(
     cli: Cli, make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 7200}))
@@ -289,9 +289,8 @@ async def test_an_expired_job_shows_time_rule_and_next_step(
     assert question.expires_at is not None
     for command in ("why", "show"):
         output = " ".join((await cli(command, work.name)).out.split())
-        when = f"{question.expires_at:%Y-%m-%d %H:%M %Z}"
-        assert f"{work.name}/1 expired at {when}: no answer within 2 h" in output
-        assert "on_expire = 'expire'" in output
+        at = rf"[^:]*{question.expires_at:%H:%M}(:\d\d)?[^:]*"
+        assert re.search(f"{work.name}/1 expired at {at}: no answer within 2 h: ", output)
         assert f"to retry and ask again: draftsman retry {work.name}" in output
 
 

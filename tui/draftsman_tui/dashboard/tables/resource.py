@@ -21,6 +21,7 @@ from draftsman.ids import job_number, parse_job
 from draftsman.jobs.status_display import ALIASES, named_statuses
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman.text import capitalized
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 
 KIND_ALIASES: Final[dict[str, tuple[str, ...]]] = {
@@ -156,8 +157,8 @@ class Resource(ABC, Generic[T]):
         hint = self.hint or self.entity.hint
         if supervised and self.needs_worker:
             hint = "the worker is starting"
-        empty = f"{_capitalized(self.entity.empty)}."
-        return f"{empty} {_capitalized(hint)}" if hint else empty
+        empty = f"{capitalized(self.entity.empty)}."
+        return f"{empty} {capitalized(hint)}" if hint else empty
 
     @abstractmethod
     async def read(self, rt: Runtime, query: Query) -> Rows[T]:
@@ -289,7 +290,7 @@ class Resource(ABC, Generic[T]):
                 seen.setdefault(name, set()).update(values)
             for head, cell in zip(heads, self.cells(row, query.now), strict=True):
                 seen.setdefault(head, set()).add(cell.text)
-        sentence = _capitalized(await unknown_value(rt, query.filter.values, seen))
+        sentence = capitalized(await unknown_value(rt, query.filter.values, seen))
         return f"{sentence}." if sentence and not sentence.endswith("?") else sentence
 
     def _matches(self, row: T, query: Query) -> bool:
@@ -336,10 +337,6 @@ class ListedResource(Resource[T], is_table=False):
     def job(self, row: T) -> int | None:
         """Return the number of the job that the row opens in the listing."""
         return job_number(self.entity.listing.opens(row).partition("/")[0])
-
-
-def _capitalized(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def key_order(number_key: str, name: str) -> tuple[int, str]:

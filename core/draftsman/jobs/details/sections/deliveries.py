@@ -78,12 +78,14 @@ def _counts(deliveries: Sequence[Delivery]) -> Line:
 
 
 def _delivery(delivery: Delivery, reader: Reader) -> Iterator[Line]:
-    kind = str(delivery.kind)
+    kind = humanize(delivery.kind)
     label = f"{kind} {subject_text(delivery)}" if delivery.question else kind
+    target = f"{target_text(delivery)}  "
+    described: Line = (f"{delivery.seq:>5}  ", name(f"{label:<18}"), target)
+    if not reader.types_commands:  # nor does the reader need its number
+        described = (name(label), " to ", target)
     yield (
-        f"{delivery.seq:>5}  ",
-        name(f"{label:<18}"),
-        f"{target_text(delivery)}  ",
+        *described,
         LineSpan(humanize(delivery.status), MEANINGS[delivery.status]),
         "  ",
         reader.ago(delivery.sent_at or delivery.created_at, Meaning.NEUTRAL),

@@ -21,7 +21,7 @@ from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning, display_of
 from draftsman.questions.question import CHANGES_REQUESTED, needed_answers
 from draftsman.questions.review_comment import comments_of, request_text
-from draftsman.text import humanize, is_link
+from draftsman.text import capitalized, humanize, is_link
 from draftsman.value_format import network_text, usage_lines
 
 MAX_VALUE_LENGTH: Final = 160
@@ -82,7 +82,7 @@ def event_sentence(event: Event, reader: Reader) -> Line:
         line = ("The agent: ", *_filled(EVENTS[kind].sentence, told))
     else:
         values = truncate(_words(event.payload), MAX_VALUE_LENGTH)
-        label = f"The agent: {humanize(kind)}" if by_agent else _capital(humanize(flat(kind)))
+        label = f"The agent: {humanize(kind)}" if by_agent else capitalized(humanize(flat(kind)))
         line = (f"{label}: {values}" if values else label,)
     return _colored(_with_capital(line), event)
 
@@ -144,11 +144,7 @@ def _colored(line: Line, event: Event) -> Line:
 def _with_capital(line: Line) -> Line:
     """Return the line with a capital, unless it begins with a name."""
     first, *others = line
-    return (_capital(first), *others) if isinstance(first, str) else line
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return (capitalized(first), *others) if isinstance(first, str) else line
 
 
 # Values of sentences.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -10,7 +11,14 @@ from draftsman.formats.amounts import counted
 from draftsman.formats.times import in_zone
 from draftsman.ids import account_name, job_name
 from draftsman.jobs.details.job_details import JobDetails
-from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
+from draftsman.jobs.details.sections.section import (
+    Fact,
+    Line,
+    LineSpan,
+    Reader,
+    flat,
+    status_span,
+)
 from draftsman.jobs.details.wait_reason import WaitReason, failure_text
 from draftsman.jobs.job import AGENT_TYPE, FAILURES, TERMINAL, Job, Status
 from draftsman.jobs.requests.uncommitted_changes import FIELD as CHANGES
@@ -23,6 +31,7 @@ from draftsman.value_format import network_text, sum_usage, usage_lines
 FAILING: Final = FAILURES | {Status.RETRYING}
 """Statuses caused by the last error; in any other status the error is from an earlier attempt."""
 
+_SPACE: Final = re.compile(r"\s+")
 STATE_LABELS: Final = {Status.RUNNING: "now"}
 """Labels of the reason of a status; that of a job in any other status waits."""
 
@@ -76,9 +85,9 @@ def state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
     job = details.job
     why = details.wait_reason
     if job.status is Status.EXPIRED:
-        yield _fact("expired", _explained(why, reader), Meaning.FAILURE)
+        yield Fact("expired", _explained(why, reader, Meaning.FAILURE))
     elif not details.is_over:
-        yield _fact(STATE_LABELS.get(job.status, "waiting"), _explained(why, reader))
+        yield Fact(STATE_LABELS.get(job.status, "waiting"), _explained(why, reader))
     if job.cancel_requested_by:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
         yield _fact("cancel", f"by {account_name(job.cancel_requested_by)}{reason}")
@@ -104,17 +113,23 @@ def is_open_failure(details: JobDetails) -> bool:
     return details.job.status in FAILURES and why.retried_as is None and why.dismissal is None
 
 
-def _explained(why: WaitReason, reader: Reader) -> str:
+def _explained(why: WaitReason, reader: Reader, meaning: Meaning | None = None) -> Line:
     """Return the reason of a status and the next step, without one that is typed elsewhere.
 
     The reason of a retry is its error, which has a line of its own.
     """
     is_command = any(isinstance(span, CommandHint) for span in why.next_spans)
+    then = (LineSpan(flat(why.next_step_in(reader.hint)), meaning),)
     if why.reason == "backoff" and (reader.types_commands or not is_command):
-        return why.next_step_in(reader.hint)
-    if not why.next_spans or (is_command and not reader.types_commands):
-        return why.text
-    return f"{why.text}; {why.next_step_in(reader.hint)}"
+        return then
+    text = tuple(
+        LineSpan(_SPACE.sub(" ", span), meaning)
+        if isinstance(span, str)
+        else reader.clock(span, meaning)
+        for span in why.text_spans
+    )
+    is_whole = not why.next_spans or (is_command and not reader.types_commands)
+    return text if is_whole else (*text, "; ", *then)
 
 
 def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:

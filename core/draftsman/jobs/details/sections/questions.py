@@ -93,8 +93,8 @@ def heading(question: Question, details: JobDetails, reader: Reader) -> Line:
     if (replacement := replacement_of(question, details.questions)) is not None:
         replaced = (faint(" · asked again as "), name(replacement.name))
     answered: Line = ()
-    if question.answered_at is not None:
-        answered = (LineSpan(", ", meaning), reader.ago(question.answered_at, meaning))
+    if question.closed_at is not None:
+        answered = (LineSpan(", ", meaning), reader.ago(question.closed_at, meaning))
     return (
         name(question.name),
         f"  {_kind(question)} ",

@@ -19,8 +19,9 @@ from draftsman.jobs.details.sections.runs import result_parts
 from draftsman.jobs.details.wait_reason import (
     WaitReason,
     expiring_question,
-    expiry_text,
+    expiry_spans,
     failure_text,
+    moments_text,
 )
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.retries import ErrorClass
@@ -145,7 +146,7 @@ def _what_next(snapshot: JobSnapshot, show: Callable[[CommandHint], str]) -> Row
         job.status is Status.EXPIRED
         and (question := expiring_question(snapshot.details.questions)) is not None
     ):
-        return (Cell("expired  ", "bad"), Cell(one_line(expiry_text(question))))
+        return (Cell("expired  ", "bad"), Cell(one_line(moments_text(expiry_spans(question)))))
     return (Cell("error  ", "bad"), Cell(one_line(failure_text(job))))
 
 
