@@ -166,7 +166,7 @@ async def test_dead_letters_show_their_error(
     screen = terminal("jobs", "--status", "dead_letter")
     assert screen.end() == 0
     assert max(map(cell_len, screen.plain.splitlines())) <= 80
-    assert "HTTP 503: the upstream" in screen.plain
+    assert "HTTP 503: the upstream said …" in screen.plain
 
 
 async def test_json_has_the_columns_newest_first(cli: Cli, make: Factory) -> None:
