@@ -65,7 +65,8 @@ def is_decision_word(text: str) -> bool:
     Such as `LGTM`, or `aprove`.
     """
     word = verb_of(bare(text))
-    return word in _WORDS or bool(get_close_matches(word, VERBS, 1, _NEAR_VERB))
+    near = get_close_matches(word, VERBS, 1, _NEAR_VERB)
+    return word in _WORDS or any(verb.count("-") == word.count("-") for verb in near)
 
 
 def verb_of(words: str) -> str:

@@ -22,6 +22,20 @@ def test_only_a_whole_text_is_a_decision(text: str, decision: ApprovalDecision |
     assert parse_decision(text) == decision
 
 
-@cases("text", ["improve", "done", "many", "ready", "prove it", "apple", "penny", "approach"])
+@cases(
+    "text",
+    [
+        "improve",
+        "done",
+        "many",
+        "ready",
+        "prove it",
+        "apple",
+        "penny",
+        "approach",
+        "I approve",
+        "approve? no",
+    ],
+)
 def test_other_words_are_no_mistyped_decision(text: str) -> None:
     assert not is_decision_word(text)

@@ -5,8 +5,10 @@ A failure is printed with its steps and a blob; `@reproduce_failure` with it rep
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
-from hypothesis import settings
+from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.core.stateful.machine import on
@@ -15,13 +17,17 @@ from tests.support.server import Server
 QUICK = settings(
     max_examples=2,
     stateful_step_count=30,
-    derandomize=False,
     print_blob=True,
     deadline=None,
     database=None,
 )
 
 
+SEEDS: Final = (23, 25)
+"""Those of 29 whose examples pass most transitions and rules; soak_stateful.py draws others."""
+
+
 @pytest.mark.timeout(900)  # shrinking a failure takes minutes
 def test_the_model_agrees_after_every_transition(server: Server) -> None:
-    run_state_machine_as_test(on(server), settings=QUICK)
+    for number in SEEDS:
+        run_state_machine_as_test(seed(number)(on(server)), settings=QUICK)
