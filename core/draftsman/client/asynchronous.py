@@ -521,8 +521,7 @@ class Client(QuestionClient):
     async def jobs(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
         """Return the jobs that match all filters, newest first; 50 unless `limit` is given.
 
-        `before` is the number of the last job of a page, for the next one. Raises NotFound for a
-        group.
+        `before` is the number of the last job of a page, for the next one.
         """
         return await self._rt.read_model.jobs(**filters)
 

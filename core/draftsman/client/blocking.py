@@ -332,8 +332,7 @@ class BlockingClient(LoopThread):
     def jobs(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
         """Return the jobs that match all filters, newest first; 50 unless `limit` is given.
 
-        `before` is the number of the last job of a page, for the next one. Raises NotFound for a
-        group.
+        `before` is the number of the last job of a page, for the next one.
         """
         return self._run(self._client.jobs(**filters))
 

@@ -114,6 +114,10 @@ class Span(ABC):
         """Let it be the parent of further spans in the current context, until that ends."""
 
     @abstractmethod
+    def continue_as(self, other: Span) -> None:
+        """Let another span be the current one wherever this one is, which has ended."""
+
+    @abstractmethod
     def end(self) -> None:
         """End it now."""
 
@@ -184,6 +188,9 @@ class _NoSpan(Span):
         pass
 
     def activate(self) -> None:
+        pass
+
+    def continue_as(self, other: Span) -> None:
         pass
 
     def end(self) -> None:

@@ -428,10 +428,11 @@ class Execution:
         if self._continue is None:
             return None
         left = self._deadlines.remove(self._time_out)
+        parked = self._span
         if (job := await self._continue(self, seconds, on_poll)) is not None:
             self._deadlines.add(self._time_out, left)
-            if self._span is not None:
-                self._span.activate()
+            if parked is not None and self._span is not None:
+                parked.continue_as(self._span)
             await self._record_questions()
         return job
 

@@ -9,7 +9,9 @@ import pytest
 
 from draftsman.jobs.job import Job, Status
 from draftsman.runtime import Runtime
+from draftsman.tracing.open_telemetry.export import exporting
 from draftsman_testing.factories import Factory
+from draftsman_testing.trace_receiver import receiving_traces
 from tests.core.agent_runs.test_run_socket import PROGRAM
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.worker.workers import event_kinds, wait_for_end, wait_for_question, wait_for_status
@@ -66,6 +68,38 @@ async def test_an_answer_within_the_period_continues_the_same_process(
     async with rt.db.connection() as conn:
         logs = await rows(conn, "SELECT run, text FROM draftsman.run_log_chunks ORDER BY run, seq")
     assert [(run, "heard answer" in text) for run, text in logs] == [(1, False), (2, True)]
+
+
+async def test_what_follows_the_answer_is_in_the_span_of_the_next_run(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with (
+        receiving_traces() as receiver,
+        exporting(receiver.url),
+        agent_worker(rt, repo.parent / "data", KEPT, ask_grace=60),
+    ):
+        await wait_for_question(rt, number)
+        await make.answer(number, "red")
+        await wait_for_end(rt, number)
+    first, second = receiver.named("run run_agent")
+    assert [run.attributes["draftsman.outcome"] for run in (first, second)] == [
+        "waiting",
+        "completed",
+    ]
+    [question] = receiver.named("question")
+    assert question.parent == first.id
+    assert question.began >= first.began
+    assert question.ended <= second.ended
+    parents = {first.id: "first", second.id: "second"}
+    steps = [
+        (parents[step.parent], step.attributes["draftsman.step.key"])
+        for step in receiver.named("step")
+    ]
+    before, after = steps[:2], steps[2:]
+    assert before == [("first", "agent:base"), ("first", "agent:branch")]
+    assert {run for run, _ in after} == {"second"}
+    assert ("second", "agent:result:1") in after
 
 
 async def test_without_an_answer_the_agent_parks_and_its_slot_is_free(

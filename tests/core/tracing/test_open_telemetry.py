@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import Literal
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
+from draftsman import log
 from draftsman.database.database import Connection
 from draftsman.ids import new_id
 from draftsman.runtime import Runtime
+from draftsman.settings.log import LogSettings
 from draftsman.settings.tracing import TracingSettings
 from draftsman.tracing import gen_ai
 from draftsman.tracing.open_telemetry import process
@@ -163,3 +168,25 @@ def test_the_names_of_calls_of_models_are_those_of_the_conventions() -> None:
     for provider in ("openai", "anthropic", "google"):
         assert gen_ai.call(provider, "m")[gen_ai.PROVIDER] in providers
     assert gen_ai.SCHEMA_URL in {schema.value for schema in schemas.Schemas}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+async def test_a_line_of_the_log_has_the_ids_of_the_span_that_logs(
+    receiver: TraceReceiver, form: Literal["text", "json"]
+) -> None:
+    stream = io.StringIO()
+    log.setup(LogSettings(format=form), stream)
+    logger = logging.getLogger("draftsman.test")
+    async with exporting(receiver.url):
+        logger.warning("before")
+        with span("step", {}):
+            logger.warning("within")
+    logger.warning("after")
+    [step] = receiver.named("step")
+    before, within, after = stream.getvalue().splitlines()
+    assert "trace_id" not in before + after
+    if form == "text":
+        assert within.endswith(f"within trace_id={step.trace_id}")
+    else:
+        entry = json.loads(within)
+        assert (entry["trace_id"], entry["span_id"]) == (step.trace_id, step.id)

@@ -15,6 +15,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from opentelemetry import trace
 from opentelemetry.context import Context, attach
@@ -34,7 +35,7 @@ from draftsman.formats.truncation import truncate
 from draftsman.log import redact, redact_values
 from draftsman.processes.process_name import PROCESS_NAME
 from draftsman.tracing import gen_ai
-from draftsman.tracing.open_telemetry.app_span import current_span
+from draftsman.tracing.open_telemetry.app_span import context_of
 from draftsman.tracing.span_metrics import DROPPED, EXPORTED
 from draftsman.tracing.tracer import Attributes, Kind, Span, SpanContext, Tracer, Value, active, use
 
@@ -199,6 +200,17 @@ class _Ids(RandomIdGenerator):
         return id
 
 
+_next: Final[WeakKeyDictionary[trace.Span, trace.Span]] = WeakKeyDictionary()
+"""Spans that continue others: a run may go on as the next one of its job."""
+
+
+def _current() -> trace.Span:
+    span = trace.get_current_span()
+    while (continued := _next.get(span)) is not None:
+        span = continued
+    return span
+
+
 class _Span(Span):
     """A span of OpenTelemetry."""
 
@@ -221,6 +233,10 @@ class _Span(Span):
 
     def activate(self) -> None:
         attach(trace.set_span_in_context(self.span))
+
+    def continue_as(self, other: Span) -> None:
+        if isinstance(other, _Span):
+            _next[self.span] = other.span
 
     def end(self) -> None:
         self.span.end()
@@ -248,7 +264,7 @@ class _OpenTelemetry(Tracer):
         self._ids.prepare(None, id)
         span = self._tracer.start_span(
             name,
-            None if parent is None else self._within(parent),
+            trace.set_span_in_context(_current()) if parent is None else self._within(parent),
             trace.SpanKind[kind],
             _shown(attributes),
         )
@@ -307,10 +323,10 @@ class _OpenTelemetry(Tracer):
                 raise
 
     def context(self) -> SpanContext | None:
-        return current_span()
+        return context_of(_current())
 
     def event(self, name: str, payload: Mapping[str, object]) -> None:
-        span = trace.get_current_span()
+        span = _current()
         if span.is_recording():
             text = truncate(json.dumps(redact_values(payload), default=str), MAX_TEXT)
             span.add_event(name, {"draftsman.event.payload": text} if payload else None)
