@@ -154,7 +154,7 @@ async def test_sweep_and_restore_report_results_and_errors(
         await seen.command("sweep")
         await seen.see("2  expire", "12  rescue")
         await seen.type("2")
-        await seen.wait_for_toast("Expire: changed 0 rows")
+        await seen.wait_for_toast("expire: changed 0 rows")
         await seen.command("restore")
         await seen.wait_for_toast("no events have been archived")
         await seen.command("restore /nowhere/events.gz")
