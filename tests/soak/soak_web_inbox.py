@@ -109,6 +109,17 @@ LONG_NAMES: Final = """(() => {
   return document.querySelectorAll(".rows td").length;
 })()"""
 """Writes a long name into each cell of a list; returns how many there are."""
+LONG_TITLES: Final = """(() => {
+  const address = "https://host4.example.org/" + "x".repeat(120);
+  for (const cell of document.querySelectorAll(".rows td.long")) {
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) if (walker.currentNode.data.trim()) walker.currentNode.data = address;
+  }
+  return [...document.querySelectorAll(".card.rows")].some(
+    (card) => card.scrollWidth > card.clientWidth
+  );
+})()"""
+"""Writes an address into the long cells of a list; returns whether a list overflows its card."""
 BROKEN_WORDS: Final = """[...document.querySelectorAll(".rows td")].filter((cell) => {
   const wrap = getComputedStyle(cell);
   const width = cell.clientWidth - parseFloat(wrap.paddingLeft) - parseFloat(wrap.paddingRight);
@@ -331,6 +342,8 @@ async def test_no_list_is_wider_than_a_phone_whatever_its_names_are(
         await tab.resize(1440)
         await tab.go(path)
         found += [f"{path} breaks {cell}" for cell in await tab.page.evaluate(BROKEN_WORDS)]
+        if await tab.page.evaluate(LONG_TITLES):
+            found.append(f"{path}: a long address pushes columns off the screen")
         await tab.resize(390)
         with_rows += bool(await tab.page.evaluate(LONG_NAMES))
         if await tab.page.evaluate(OVERFLOW):

@@ -26,6 +26,8 @@ from draftsman.questions.question import GATE_ENDS, OnChanges, OnDeny, OnExpire,
 from draftsman.text import clean_fields, digest
 
 MAX_CHOICES: Final = 500
+MAX_CHOICE: Final = 150
+"""Characters of a value or label; channels whose buttons are shorter list the choices, too."""
 _EMOJI: Final = "must be the name of an emoji without colons, such as tada"
 
 
@@ -37,8 +39,8 @@ class Choice(BaseModel):
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
-    value: str = Field(min_length=1, max_length=150)
-    label: str = Field("", max_length=75)
+    value: str = Field(min_length=1, max_length=MAX_CHOICE)
+    label: str = Field("", max_length=MAX_CHOICE)
     description: str | None = Field(None, max_length=500)
     emoji: Annotated[str, matching(r"[a-z0-9_+'-]{1,100}", _EMOJI)] | None = None
     """Name of an emoji, with which a reaction to the message of the question chooses it."""
@@ -59,7 +61,7 @@ class Choice(BaseModel):
             return data
         value = data.get("value", "")
         if not data.get("label"):
-            data = {**data, "label": str(value).strip()[:75]}
+            data = {**data, "label": str(value).strip()[:MAX_CHOICE]}
         return {**data, "value": normalize_value(value)} if isinstance(value, str) else data
 
 

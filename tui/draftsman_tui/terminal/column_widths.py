@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 
 def share(minimum: Sequence[int], preferred: Sequence[int], available: int) -> list[int]:
@@ -22,3 +23,17 @@ def share(minimum: Sequence[int], preferred: Sequence[int], available: int) -> l
             widths[index] += 1
             unused -= 1
     return widths
+
+
+def share_alike(minimum: Sequence[int], preferred: Sequence[int], available: int) -> list[int]:
+    """Allocate widths like `share`, but cut the columns that are too wide alike.
+
+    Two thirds of the space beyond the minimum widths are shared, so that short columns are not cut.
+    The rest is given in proportion to what is still missing.
+    """
+    space = max(0, available - sum(minimum))
+    widths = share(minimum, preferred, sum(minimum) + space * 2 // 3)
+    missing = [max(0, most - width) for most, width in zip(preferred, widths, strict=True)]
+    rest = min(space - sum(widths) + sum(minimum), sum(missing))
+    ends = [rest * end // max(1, sum(missing)) for end in accumulate(missing, initial=0)]
+    return [width + end - start for width, (start, end) in zip(widths, pairwise(ends), strict=True)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.formats.invisible import escape_invisible, one_line
 from draftsman.formats.json_data import as_data
 from draftsman_tui.terminal import stdio
-from draftsman_tui.terminal.column_widths import share
+from draftsman_tui.terminal.column_widths import share_alike
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -172,7 +172,8 @@ class CommandOutput:
     ) -> None:
         """Print a table; the `flexible` columns are truncated if the terminal is too narrow.
 
-        They share the space that the other columns leave, up to the width of their text.
+        They share the space that the other columns leave, up to the width of their text; of those
+        that are truncated, the one with the longest text is the widest.
         """
         from rich.table import Table
 
@@ -184,7 +185,7 @@ class CommandOutput:
         preferred = [widths[at] for at in cut]
         available = self.width - sum(widths) + sum(preferred) - GAP * (len(heads) - 1)
         minimum = [min(MIN_COLUMN_WIDTH, size) for size in preferred]
-        limits = dict(zip(cut, share(minimum, preferred, available), strict=True))
+        limits = dict(zip(cut, share_alike(minimum, preferred, available), strict=True))
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
         for index, head in enumerate(heads):
             table.add_column(

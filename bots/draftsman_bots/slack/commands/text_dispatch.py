@@ -17,7 +17,7 @@ from draftsman_bots.conversation.commands import (
 from draftsman_bots.conversation.parser import ParsedText
 from draftsman_bots.conversation.replies import respond_to_command
 from draftsman_bots.conversation.requests import JobRequest, ScheduleRequest
-from draftsman_bots.slack.deliveries.mrkdwn import escape, escape_truncated
+from draftsman_bots.slack.deliveries.mrkdwn import escape, escape_truncated, inline_code
 from draftsman_bots.slack.deliveries.render import BOT_NAME
 from draftsman_bots.slack.ephemeral import Reply, spoken
 from draftsman_bots.slack.jobs import job_commands
@@ -147,9 +147,9 @@ async def _link_reply(ctx: BotContext, actor: Actor) -> Reply:
 def _unknown_reply(text: str) -> Reply:
     first, *rest = text.split(None, 1)
     near = near_command(first, Surface.SLACK)
-    line = " ".join([near or "fix", *(rest if near else [text.strip()])])
+    line = " ".join(["/draftsman", near or "fix", *(rest if near else [text.strip()])])
     advice = f"Did you mean `{near}`?" if near else "A request begins with `fix` or `investigate`:"
     return Reply(
-        f"Unknown command: {escape_truncated(first, 60)}. {advice} {escape_truncated(line, 80)}\n"
+        f"Unknown command: {escape_truncated(first, 60)}. {advice} {inline_code(line, 90)}\n"
         f"Commands: {command_names(Surface.SLACK)}."
     )

@@ -68,7 +68,7 @@ async def test_unknown_command_is_explained(bench: SlackBotHarness) -> None:
     (text,) = await bench.ephemeral_texts(ANNA)
     assert text.startswith(
         "Unknown command: it. A request begins with `fix` or `investigate`:"
-        " fix it is &lt;b&gt;broken&lt;/b&gt;\nCommands: fix, "
+        " `/draftsman fix it is &lt;b&gt;broken&lt;/b&gt;`\nCommands: fix, "
     )
     assert await bench.jobs() == []
 
@@ -83,7 +83,7 @@ async def test_a_mistyped_command_is_named_with_the_line_that_is_right(
         await bench.slack.mention(ANNA, bench.general, typed)
         text = (await bench.ephemeral_texts(ANNA))[-1]
         first = typed.split()[0]
-        said = f"Unknown command: {first}. Did you mean `{near}`? {line}\nCommands: fix, "
+        said = f"Unknown command: {first}. Did you mean `{near}`? `/draftsman {line}`\n"
         assert text.startswith(said)
     assert await bench.jobs() == []
 

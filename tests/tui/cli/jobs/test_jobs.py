@@ -167,7 +167,7 @@ async def test_dead_letters_show_their_error(
 ) -> None:
     assert "no dead letters" in (await cli("jobs", "--status", "dead_letter")).err
     work = await make.running(max_retries=0, title="A title that is longer than it needs to be")
-    error = "\n\nHTTP 503: the upstream said that it is overloaded\nsecond line"
+    error = "\n\nHTTP 503: the upstream said that it is overloaded until tomorrow\nsecond line"
     await rt.settlement.failure(work, Failure(error, http_status=503))
     done = await cli("jobs", "--status", "dead_letter")
     assert done.out.splitlines()[0].endswith("NEXT")
@@ -176,7 +176,7 @@ async def test_dead_letters_show_their_error(
     screen = terminal("jobs", "--status", "dead_letter")
     assert screen.end() == 0
     assert max(map(cell_len, screen.plain.splitlines())) <= 80
-    assert "HTTP 503: the upstream" in screen.plain
+    assert "HTTP 503: the upstream said" in screen.plain
 
 
 async def test_json_has_the_columns_newest_first(cli: Cli, make: Factory) -> None:

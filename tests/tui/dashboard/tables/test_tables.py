@@ -38,6 +38,10 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
     gate = await make.asked(GATE)
     dead = await make.dead(notify=["log"])
     worker = await make.worker_row()
+    # it has no process, and is to be alive as long as a slow machine needs for all tables
+    await conn.execute(
+        "UPDATE draftsman.workers SET heartbeat_at = draftsman.now() + interval '1 hour'"
+    )
     repo = Repo.at(parse("https://git.example/acme/pay"))
     await rt.repos.add(repo, RepoProfile(), owner)
     board = BoardConfig(board_id="a" * 24, name="Plans")
