@@ -246,7 +246,7 @@ async def test_jobs_are_found_by_type_queue_source_key_person_and_tags(
     assert await numbers("--by", "me") == [report]
     (await cli("jobs", "--by", "anna", "--mine")).refused(2, "--by and --mine cannot be combined")
     none = (await cli("jobs", "--type", "http_requst")).err
-    assert none == 'no job type "http_requst"; did you mean http_request?\n'
+    assert none == "no job type 'http_requst'; did you mean http_request?\n"
     assert "no jobs match the filters" in (await cli("jobs", "--type", "http_request")).err
 
 
