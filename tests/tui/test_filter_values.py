@@ -125,7 +125,7 @@ async def test_a_typo_is_named_in_each_empty_list(rt: Runtime, make: Factory) ->
         for name in FILTER_VALUES.keys() & {*view.fields, *heads}:
             typo = VALUES[name][:-2] + VALUES[name][-1]
             rows = await view.fetch(rt, Query(view.resolve(parse(f"{name}:{typo}")), now))
-            assert rows.unknown.startswith(f'No {FILTER_VALUES[name].noun} "{typo}"'), view.name
+            assert rows.unknown.startswith(f"No {FILTER_VALUES[name].noun} {typo!r}"), view.name
             assert rows.unknown[-1] in ".?"
     known = await VIEWS["jobs"].fetch(rt, Query(parse("status:failed agent:reviewer"), now))
     assert (known.items, known.unknown) == ([], "")
