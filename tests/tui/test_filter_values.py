@@ -109,12 +109,12 @@ async def test_a_typo_is_named_in_each_empty_list(rt: Runtime, make: Factory) ->
     for name, spec in FILTER_VALUES.items():
         typo = VALUES[name][:-2] + VALUES[name][-1]
         sentence = await unknown_value(rt, {name: typo})
-        assert sentence.startswith(f'no {spec.noun} "{typo}"'), sentence
+        assert sentence.startswith(f"no {spec.noun} {typo!r}"), sentence
         if name != "by":
             assert f"did you mean {VALUES[name]}" in sentence
             assert await unknown_value(rt, {name: VALUES[name]}) == ""
     assert await unknown_value(rt, {"tags": ("regression", "regresion")}) == (
-        'no tag "regresion"; did you mean regression or regression=2?'
+        "no tag 'regresion'; did you mean regression or regression=2?"
     )
     assert await unknown_value(rt, {"repo": "GitHub.com/acme/PAYMENTS"}) == ""
     assert "known: " in await unknown_value(rt, {"type": "report", "by": "zzz"})
@@ -125,7 +125,7 @@ async def test_a_typo_is_named_in_each_empty_list(rt: Runtime, make: Factory) ->
         for name in FILTER_VALUES.keys() & {*view.fields, *heads}:
             typo = VALUES[name][:-2] + VALUES[name][-1]
             rows = await view.fetch(rt, Query(view.resolve(parse(f"{name}:{typo}")), now))
-            assert rows.unknown.startswith(f'No {FILTER_VALUES[name].noun} "{typo}"'), view.name
+            assert rows.unknown.startswith(f"No {FILTER_VALUES[name].noun} {typo!r}"), view.name
             assert rows.unknown[-1] in ".?"
     known = await VIEWS["jobs"].fetch(rt, Query(parse("status:failed agent:reviewer"), now))
     assert (known.items, known.unknown) == ([], "")

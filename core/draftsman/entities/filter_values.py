@@ -47,7 +47,7 @@ class FilterValues:
         near = did_you_mean(value, known)
         if not near and 0 < len(known) <= MAX_KNOWN:
             near = f"; known: {', '.join(sorted(known))}"
-        return f'no {self.noun} "{one_line(value)[:MAX_SHOWN]}"{near}'
+        return f"no {self.noun} {one_line(value)[:MAX_SHOWN]!r}{near}"
 
 
 async def unknown_value(

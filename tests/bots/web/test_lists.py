@@ -182,7 +182,7 @@ async def test_a_group_a_queue_and_a_type_lead_to_their_jobs(
     assert 'name="type" type="text" maxlength="200" value="noop"' in typed
     unknown = await anna.get("/jobs?group=night:dai&queue=slow")
     assert unknown.status_code == 200
-    assert "No group &#34;night:dai&#34;; did you mean night:day?" in unknown.text
+    assert "No group &#39;night:dai&#39;; did you mean night:day?" in unknown.text
     assert f'href="/jobs/D-{number}"' not in unknown.text
 
 

@@ -21,9 +21,9 @@ async def test_an_empty_list_names_an_unknown_value_beside_the_json(
         selected = ("--status", status, "--dry-run") if status else ()
         done = await cli(*words, *selected, f"--{name}", "defalt", "--json")
         assert done.json == [], words
-        assert f'no {FILTER_VALUES[name].noun} "defalt"' in done.err, words
+        assert f"no {FILTER_VALUES[name].noun} 'defalt'" in done.err, words
     assert {name for _, name in filters} & OTHER_OPTIONS == set()
     queued = await cli("jobs", "--queued", "--queue", "defalt")
-    assert (queued.code, queued.err) == (0, 'no queue "defalt"; did you mean default?\n')
+    assert (queued.code, queued.err) == (0, "no queue 'defalt'; did you mean default?\n")
     assert (await cli("jobs", "--queue", "defalt")).err == queued.err
     assert "no jobs match" in (await cli("jobs", "--queue", "default", "--status", "running")).err

@@ -77,6 +77,8 @@ async def test_a_type_is_shown_with_its_parameters_limits_and_waiting_jobs(
     assert "title        Report of week {week}" in shown
     assert "timeout          60.0     code" in shown
     assert "max_retries      3        built in" in shown
+    limits = " ".join(shown.partition("Limits")[2].split())
+    assert "an exception such as ValueError both" in limits
     await rt.submissions.submit(invocation(type="report:weekly", payload={"week": 1}), owner)
     changed = {"properties": {"week": {"type": "string"}}}
     async with registered(rt, replace(WEEKLY, parameters=changed)):

@@ -180,7 +180,7 @@ async def test_invalid_filter_is_reported_above_the_line_and_kept() -> None:
         await seen.press("slash")
         await seen.type("status:nonsense")
         await seen.press("enter")
-        await seen.see('unknown status "nonsense"; available: waiting', "/status:nonsense")
+        await seen.see("unknown status 'nonsense'; available: waiting", "/status:nonsense")
         assert not seen.app.main.state.filter
         await seen.press("escape")
         assert "nonsense" not in seen.text
@@ -252,7 +252,7 @@ async def test_long_error_of_the_line_is_shown_in_full() -> None:
         await seen.press("slash")
         await seen.paste("status:bogus")
         await seen.press("enter")
-        await seen.see('unknown status "bogus"', "dead_letter", "canceled")
+        await seen.see("unknown status 'bogus'", "dead_letter", "canceled")
 
 
 async def test_title_shows_the_number_of_marked_rows() -> None:

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
     from draftsman.job_types.published.description import Limit, PublishedType, WaitingJobs
 
+SPENT: Final = (
+    "a lost run spends an attempt, a busy service a retry, an exception such as ValueError both;"
+    " base_delay and max_delay are for busy services only"
+)
+"""Which failure each limit governs."""
 SHOWN_UNFIT: Final = 5
 """Jobs that do not fit that are named."""
 
@@ -66,6 +71,7 @@ async def _show(app: App, name: str) -> None:
     app.out.print("", styled("Parameters", "bold underline"))
     app.out.print(*(f"  {text}" for text in [*type.inputs.lines()] or ["none"]))
     app.out.print("", styled("Limits", "bold underline"), *_limit_lines(limits))
+    app.out.print(styled(f"  {SPENT}", "dim"))
     _warn_of(app, type, waiting)
 
 

@@ -151,7 +151,7 @@ async def test_held_jobs_of_many_queues_are_a_single_line(cli: Cli, make: Factor
     only = await cli("jobs", "--queued", "--queue", "q4")
     assert [row.split()[1] for row in only.out.splitlines()[1:]] == ["q4"]
     assert only.err == "no job can be claimed\n1 held in the queue q4; draftsman queues\n"
-    assert 'no queue "q6"' in (await cli("jobs", "--queued", "--queue", "q6")).err
+    assert "no queue 'q6'" in (await cli("jobs", "--queued", "--queue", "q6")).err
     await cli("queues", "resume", "q4")
     only = await cli("jobs", "--queued", "--queue", "q4", "--json")
     assert [job["queue"] for job in json.loads(only.out)] == ["q4"]

@@ -18,7 +18,7 @@ async def test_without_groups_the_list_says_how_to_create_a_group(cli: Cli) -> N
     assert (await cli("groups", "--json")).json == []
     (await cli("groups", "show", "g")).refused(3, "there is no group 'g'")
     listed = await cli("jobs", "--group", "g")
-    assert (listed.code, listed.out, listed.err) == (0, "", 'no group "g"\n')
+    assert (listed.code, listed.out, listed.err) == (0, "", "no group 'g'\n")
 
 
 async def test_a_batch_is_a_group_that_is_shown_and_extended(cli: Cli, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ async def test_events_are_filtered_by_kind(make: Factory, rt: Runtime, owner: Ac
         assert "needs_input" in seen.app.main.completions["kind"]
         assert "needs_input" not in seen.app.main.completions["status"]
         await seen.command("events kind:nope")
-        assert "kinds: action_refused, " in await seen.wait_for_toast('unknown kind "nope"')
+        assert "kinds: action_refused, " in await seen.wait_for_toast("unknown kind 'nope'")
         await seen.command("jobs")
         assert "kind" not in seen.app.main.completions
 

@@ -196,7 +196,7 @@ async def test_filter_narrows_and_an_invalid_filter_lists_allowed_fields(
         await seen.command("filter /D.or/")
         await seen.rows(f"D-{failed}")
         await seen.command("filter status:nonsense")
-        assert "available: waiting" in await seen.wait_for_toast('unknown status "nonsense"')
+        assert "available: waiting" in await seen.wait_for_toast("unknown status 'nonsense'")
         await seen.rows(f"D-{failed}")
         await seen.command("filter age>1h")
         await seen.rows()

@@ -67,7 +67,10 @@ async def sort(screen: MainScreen, text: str) -> None:
     if text:
         screen.sort(columns[heads.index(text.casefold())].head)
         return
-    choices = [*((column.head.lower(), column.head) for column in columns), ("default order", "")]
+    choices = [
+        *((column.heading.lower(), column.head) for column in columns),
+        ("default order", ""),
+    ]
     head = await screen.ask(ChoiceDialog("Sort by which column?", choices))
     if head is not None:
         screen.sort(head or None, reverse=bool(head) and head == screen.state.sort)

@@ -243,7 +243,11 @@ class Resource(ABC, Generic[T]):
             lists = {"available": self.status_completions}
         known = "".join(f"; {key}: {', '.join(names)}" for key, names in lists.items() if names)
         near = did_you_mean(name, (*self.status_completions, *self.kinds))
-        return f'unknown {what} "{name}"{near or known}'
+        return f"unknown {what} {name!r}{near or known}"
+
+    def heading(self, head: str) -> str:
+        """Return the words above the column of a head; of another text the text itself."""
+        return next((column.heading for column in self.columns if column.head == head), head)
 
     @property
     def _allowed_fields(self) -> str:

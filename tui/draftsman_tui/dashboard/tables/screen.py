@@ -198,7 +198,7 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
     if state.sort or state.down:
         arrow = "↓" if state.down else "↑"
         among = f" among the loaded {len(rows.items)}" if rows is not None and has_more else ""
-        title.append(f"by {(state.sort or 'default').lower()} {arrow}{among}")
+        title.append(f"by {VIEWS[table].heading(state.sort or 'default').lower()} {arrow}{among}")
     if text := group_text(table, state.group):
         title.append(text)
     if state.starts:

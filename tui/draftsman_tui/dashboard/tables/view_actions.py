@@ -31,12 +31,13 @@ class ColumnsDialog(Dialog[list[str]]):
         Binding("f", "fitting", "Fit", id="columns-fitting"),
     ]
 
-    def __init__(self, table: str, heads: Sequence[str], visible: Sequence[str]) -> None:
+    def __init__(self, table: str, headings: Mapping[str, str], visible: Sequence[str]) -> None:
         keys = "space: show or hide   K J: move   f: fit to width   enter: apply   esc: back"
         super().__init__(f"Columns of {table}", keys)
         self._visible = set(visible)
-        self._heads = [*visible, *(head for head in heads if head not in self._visible)]
-        self._first = heads[0]
+        self._headings = headings
+        self._heads = [*visible, *(head for head in headings if head not in self._visible)]
+        self._first = next(iter(headings))
 
     def body(self) -> ComposeResult:
         yield OptionList(*(self._line(head) for head in self._heads))
@@ -74,7 +75,7 @@ class ColumnsDialog(Dialog[list[str]]):
         options.highlighted = at
 
     def _line(self, head: str) -> Text:
-        return Text(f"{'●' if head in self._visible else '·'} {head}")
+        return Text(f"{'●' if head in self._visible else '·'} {self._headings[head]}")
 
 
 @dashboard_command("views", CommandGroup.SAVED_VIEWS, keys="v", takes="VIEW")
@@ -134,9 +135,10 @@ async def columns(screen: MainScreen, text: str) -> None:
 
     Without `text`, the dialog of columns opens.
     """
-    heads = [column.head for column in screen.resource.columns]
+    headings = {column.head: column.heading for column in screen.resource.columns}
+    heads = [*headings]
     if not text:
-        chosen = await screen.ask(ColumnsDialog(screen.view_name, heads, screen.shown_columns))
+        chosen = await screen.ask(ColumnsDialog(screen.view_name, headings, screen.shown_columns))
     elif text.casefold() == "all":
         chosen = heads
     elif text.casefold() == "fitting":
