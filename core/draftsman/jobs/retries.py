@@ -6,7 +6,7 @@ import errno
 import math
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
@@ -420,25 +420,44 @@ class RetryDecision:
     spend_retry: bool = False
 
 
-def layer(error: str | None, counts: RetryBudget, *, unexpected: bool = False) -> str:
-    """Return the used budget of the last failure: `retry 1 of 5`, `attempt 2 of 3`, or both."""
-    retry = f"retry {counts.retry_count} of {counts.max_retries}"
-    if error == ErrorClass.TRANSIENT_APP:
-        return retry
-    attempt = f"attempt {counts.attempts} of {counts.max_attempts}"
-    return f"{attempt}, {retry}" if unexpected else attempt
-
-
 def next_try(after: RetryDecision, counts: RetryCounts) -> dict[str, int]:
-    """Return the number of the retry or attempt that follows, and the most; empty without one."""
+    """Return the number of the retry or attempt that follows, and the most; empty without one.
+
+    The `counts` exclude the failure.
+    """
     if after.status is not Status.RETRYING:
         return {}
+    spent = replace(
+        counts,
+        attempts=counts.attempts + after.spend_attempt,
+        retry_count=counts.retry_count + after.spend_retry,
+    )
+    return _next_numbers(spent, attempt=after.spend_attempt, retry=after.spend_retry)
+
+
+def _next_numbers(spent: RetryBudget, *, attempt: bool, retry: bool) -> dict[str, int]:
     numbers: dict[str, int] = {}
-    if after.spend_retry:
-        numbers |= {"retry": counts.retry_count + 1, "max_retries": counts.max_retries}
-    if after.spend_attempt:
-        numbers |= {"attempt": counts.attempts + 2, "max_attempts": counts.max_attempts}
+    if retry:
+        numbers |= {"retry": spent.retry_count, "max_retries": spent.max_retries}
+    if attempt:
+        numbers |= {"attempt": spent.attempts + 1, "max_attempts": spent.max_attempts}
     return numbers
+
+
+def next_try_text(numbers: Mapping[str, object]) -> str:
+    """Return `retry 1 of 5`, `attempt 2 of 3`, or both, of the numbers of `next_try`."""
+    tries = [
+        f"{what} {numbers[what]} of {numbers[most]}"
+        for what, most in (("attempt", "max_attempts"), ("retry", "max_retries"))
+        if what in numbers and most in numbers
+    ]
+    return ", ".join(tries) or "it is repeated"
+
+
+def next_try_of(error: str | None, job: RetryBudget) -> str:
+    """Return the retry or attempt that a job waits for after the `error` class of its last run."""
+    retry = error == ErrorClass.TRANSIENT_APP
+    return next_try_text(_next_numbers(job, attempt=not retry, retry=retry))
 
 
 def infra_delay(failures: int) -> float:

@@ -229,8 +229,9 @@ def caller() -> SpanContext | None:
 @contextmanager
 def called_by(traceparent: str | None) -> Iterator[None]:
     """Submit the jobs of the block in the trace of a `traceparent`; any other text is ignored."""
-    token = _caller.set(parse_traceparent(traceparent))
+    before = _caller.get()
+    _caller.set(parse_traceparent(traceparent))
     try:
         yield
     finally:
-        _caller.reset(token)
+        _caller.set(before)  # the end may run in another context, where a token is invalid

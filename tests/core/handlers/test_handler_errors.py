@@ -214,9 +214,8 @@ async def test_the_worker_logs_failed_for_the_final_failure_only(
         await wait_for_end(rt, last)
     assert job.next_retry_at is not None
     when = f"{job.next_retry_at:%Y-%m-%dT%H:%M:%SZ}"
-    spent = "attempt 1 of 2, retry 1 of 3"
     assert captured.lines(f"D-{number}") == [
-        f"D-{number}: run 1 failed ({spent}); retrying at {when}: ValueError: no luck"
+        f"D-{number}: run 1 failed; attempt 2 of 2, retry 1 of 3 at {when}: ValueError: no luck"
     ]
     assert captured.lines(f"D-{last}") == [
         f"D-{last} failed (attempt 1 of 1, retry 0 of 3; dead letter): ValueError: no luck"

@@ -170,7 +170,7 @@ async def test_a_cancellation_that_nobody_requested_is_a_failure_with_an_attempt
     assert (job.run_count, job.attempts) == (1, 1)
     assert job.next_retry_at is not None
     assert (job.last_error or "").startswith("CancelledError: nobody canceled the run")
-    assert f"D-{job.number}: run 1 failed (attempt 1 of 3, retry 1 of 3)" in caplog.text
+    assert f"D-{job.number}: run 1 failed; attempt 2 of 3, retry 1 of 3 at " in caplog.text
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number))
     assert handler.__name__ in log, "the traceback"
 

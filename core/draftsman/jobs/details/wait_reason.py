@@ -14,7 +14,7 @@ from draftsman.formats.times import format_time, span
 from draftsman.ids import account_name, job_name, pause_name, worker_name
 from draftsman.jobs.job import FAILURES, LEASED, TERMINAL, Status
 from draftsman.jobs.job_summary import Dismissal
-from draftsman.jobs.retries import ErrorClass, layer
+from draftsman.jobs.retries import ErrorClass, next_try_of
 from draftsman.jobs.status_display import STATUSES
 from draftsman.questions.question import (
     BUDGET_KEY,
@@ -542,9 +542,9 @@ def _due(facts: JobFacts) -> tuple[str, str | Moments, NextStep]:
         return "scheduled", due, ("the leader will queue it then", *no_worker)
     if facts.awaits_trial:
         return _awaits_trial(facts.on_trial, no_worker)
-    budget = layer(facts.error_class, facts)
+    following = next_try_of(facts.error_class, facts)
     error = first_line(facts.last_error or "", 300)
-    then = (f"next retry {when} ({budget})", *no_worker)
+    then = (f"next retry {when} ({following})", *no_worker)
     return "backoff", f"run {facts.run_count} failed: {error}", then
 
 

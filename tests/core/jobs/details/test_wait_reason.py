@@ -238,7 +238,7 @@ async def test_backoff_shows_the_budget_and_the_error(make: Factory, rt: Runtime
     why = await rt.read_model.why(lost.number)
     assert why.text == "run 1 failed: the worker was lost"
     assert why.next_step.startswith("next retry in 2 h, at ")
-    assert why.next_step.endswith(" UTC (attempt 1 of 3)")
+    assert why.next_step.endswith(" UTC (attempt 2 of 3)")
 
 
 async def test_the_time_until_the_next_attempt_uses_the_clock_of_the_database(

@@ -91,7 +91,7 @@ async def test_a_countdown_shows_the_attempt_and_the_error(
         await make.set_due(number, 3600)
     out = (await cli("jobs")).out
     assert "retry 1/3 in 60 min: busy" in out
-    assert "attempt 1/7 in 60 min: the worker was lost" in out
+    assert "attempt 2/7 in 60 min: the worker was lost" in out
     [first, second] = (await cli("jobs", "--json")).json
     assert (first["attempts"], first["max_attempts"], first["error_class"]) == (
         1,
@@ -105,6 +105,16 @@ async def test_a_countdown_shows_the_attempt_and_the_error(
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
     assert waits["next_step"].startswith("next retry in 60 min")
     assert (await cli("why", busy, "--json")).json["due_in"] > 3500
+
+
+async def test_the_number_of_the_next_attempt_is_the_same_everywhere(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    job = await make.running(max_attempts=3)
+    await rt.settlement.failure(job, Failure("ValueError: no luck"))
+    assert "attempt 2/3 in " in (await cli("jobs", "--status", "retrying")).out
+    for command in (("why",), ("show",), ("events",)):
+        assert "attempt 2 of 3" in (await cli(*command, job.number)).out, command
 
 
 async def test_a_job_that_was_lost_with_others_waits_for_its_trial(

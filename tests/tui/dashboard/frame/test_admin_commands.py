@@ -148,7 +148,7 @@ async def test_sweep_and_restore_report_results_and_errors(
     async with open_dashboard(rt, owner) as seen:
         await seen.see("retrying")
         await seen.command("sweep promote")
-        await seen.wait_for_toast("Promote: changed 1 row")
+        await seen.wait_for_toast("promote: changed 1 row")
         await seen.command("sweep floors")
         await seen.wait_for_toast("unknown sweep 'floors'; choose: decisions, expire, remind")
         await seen.command("sweep")

@@ -183,6 +183,7 @@ async def test_a_command_on_the_head_of_a_group_is_about_its_jobs(
         await seen.press("y")
         await seen.wait_for_toast("D-3, D-2, D-1 dismissed")
         await seen.rows("group:waits", "group:closed")
+        await seen.press("G")
         await seen.command("undismiss")
         await seen.see("Undismiss 3 jobs?")
         await seen.press("y")

@@ -22,7 +22,7 @@ from draftsman.formats.amounts import COUNT_LIMIT, count_text
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name, question_name, unknown_question
 from draftsman.jobs.job import TERMINAL, WAITING, Status
-from draftsman.jobs.retries import layer
+from draftsman.jobs.retries import next_try_of
 from draftsman.text import first_line
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import SELECTED_FROM, print_count, print_list, print_table, selected
@@ -351,7 +351,7 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _retry_count(job: JobSummary) -> str:
-    return layer(job.error_class, job).replace(" of ", "/")
+    return next_try_of(job.error_class, job).replace(" of ", "/")
 
 
 def _has_filters(filters: dict[str, Any]) -> bool:

@@ -150,6 +150,9 @@ class BaseScreen(Screen[None]):
     def release_rows(self, jobs: Sequence[int] | None = None) -> None:
         """Keep the cursor in its place when rows leave it: the selected, or those of jobs."""
 
+    def keep_rows(self) -> None:
+        """Let the cursor stay on its row again: the command changed none."""
+
     def keep_marked(self, numbers: Sequence[int]) -> None:
         """Clear the marks of all rows but those of the given jobs."""
 
@@ -380,7 +383,11 @@ class BaseScreen(Screen[None]):
             RUNNING_COMMAND.set(command.name)
             if command.changes_rows:
                 self.release_rows(screen.jobs() if names else None)
-            await command.run(screen, text)
+            try:
+                await command.run(screen, text)
+            except DraftsmanError:
+                self.keep_rows()
+                raise
         if command.needs is not None:
             self.reload()
 

@@ -477,6 +477,9 @@ class MainScreen(BaseScreen):
         numbers = set(jobs)
         table.release(row for row in table.rows if not numbers.isdisjoint(self.resource.jobs(row)))
 
+    def keep_rows(self) -> None:
+        self.table.release_none()
+
     def keep_marked(self, numbers: Sequence[int]) -> None:
         table = self.table
         jobs = set(numbers)

@@ -167,6 +167,10 @@ class ResourceTable(CursorList):
         if self._resource is not None:
             self._released.update(map(self._resource.key, rows))
 
+    def release_none(self) -> None:
+        """Let the cursor stay on its row again, as no command changes it."""
+        self._released.clear()
+
     def show(
         self,
         resource: Resource[Any],
@@ -194,7 +198,7 @@ class ResourceTable(CursorList):
         if is_other:
             self._shift = 0
             self._empty = frozenset()
-            self._released.clear()
+            self.release_none()
         if rows is not None:
             self._empty = self._empty_columns(resource)
         self._measure()

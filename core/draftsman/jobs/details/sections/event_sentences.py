@@ -17,7 +17,7 @@ from draftsman.ids import is_machine, job_name, question_name, run_text
 from draftsman.jobs.details.sections.section import Line, LineSpan, Reader, flat, name
 from draftsman.jobs.event_kinds import AGENT_KIND, EVENTS
 from draftsman.jobs.job import Status
-from draftsman.jobs.retries import ErrorClass
+from draftsman.jobs.retries import ErrorClass, next_try_text
 from draftsman.jobs.status_display import Meaning, display_of
 from draftsman.questions.question import CHANGES_REQUESTED, needed_answers
 from draftsman.questions.review_comment import comments_of, request_text
@@ -249,16 +249,11 @@ def _interruption(told: _Told) -> str:
 
 def _next_try(told: _Told) -> str:
     """Return `retry 1 of 5 in 48 s`."""
-    tries = [
-        f"{what} {told.payload[what]} of {told.payload[most]}"
-        for what, most in (("attempt", "max_attempts"), ("retry", "max_retries"))
-        if what in told.payload and most in told.payload
-    ]
     after = ""
     with suppress(KeyError, ValueError, TypeError):
         due = datetime.fromisoformat(told.payload["next_retry_at"])
         after = f" {times.until(due, told.event.created_at)}"
-    return (", ".join(tries) or "it is repeated") + after
+    return next_try_text(told.payload) + after
 
 
 _DECISIONS: Final = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,8 +16,8 @@ from draftsman.jobs.retries import (
     after_failure,
     classify,
     is_unexpected,
-    layer,
     next_try,
+    next_try_text,
 )
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
@@ -140,24 +139,27 @@ def _report(
 ) -> None:
     """Log a failed run and the retry or end of its job."""
     prefix = f"{job.name}: run {job.run} failed"
-    counts = replace(
-        job.retry_counts,
-        attempts=job.attempts + ending.attempt,
-        retry_count=job.retry_count + ending.retry,
-    )
-    budget = layer(ending.error_class, counts, unexpected=unexpected)
     if settled is None:
         _log.warning("%s after losing its lease: %s", prefix, ending.error)
     elif settled.next_retry_at is not None:
         retry_at = settled.next_retry_at.astimezone(UTC)
-        _log.warning(
-            "%s (%s); retrying at %s: %s", prefix, budget, f"{retry_at:%FT%TZ}", ending.error
-        )
+        following = next_try_text(ending.detail or {})
+        _log.warning("%s; %s at %s: %s", prefix, following, f"{retry_at:%FT%TZ}", ending.error)
     elif settled.status is Status.CANCELED:
         _log.info("%s, and the job was canceled: %s", prefix, ending.error)
     else:
-        suffix = f" ({budget}; dead letter)" if settled.status is Status.DEAD_LETTER else ""
+        is_dead = settled.status is Status.DEAD_LETTER
+        suffix = f" ({_spent(job, ending, unexpected=unexpected)}; dead letter)" if is_dead else ""
         _log.error("%s failed%s: %s", job.name, suffix, ending.error)
+
+
+def _spent(job: ClaimedJob, ending: store.RunEnd, *, unexpected: bool) -> str:
+    """Return the budget that a dead letter has spent: `attempt 3 of 3`, `retry 5 of 5` or both."""
+    retry = f"retry {job.retry_count + ending.retry} of {job.max_retries}"
+    if ending.error_class == ErrorClass.TRANSIENT_APP:
+        return retry
+    attempt = f"attempt {job.attempts + ending.attempt} of {job.max_attempts}"
+    return f"{attempt}, {retry}" if unexpected else attempt
 
 
 def stored_error(error: str) -> str:

@@ -53,6 +53,9 @@ class JobTable(Protocol):
     def release_rows(self, jobs: Sequence[int] | None = None) -> None:
         """Keep the cursor in its place when the rows of jobs leave it."""
 
+    def keep_rows(self) -> None:
+        """Let the cursor stay on its row again."""
+
     def next_job(self, by: int, number: int) -> int | None:
         """Move the cursor to the next row (-1: previous) of a different job; None at the end."""
 
@@ -111,6 +114,9 @@ class JobScreen(BaseScreen):
 
     def release_rows(self, jobs: Sequence[int] | None = None) -> None:
         self.main.release_rows([self.number] if jobs is None else jobs)
+
+    def keep_rows(self) -> None:
+        self.main.keep_rows()
 
     @property
     def question(self) -> tuple[int, int] | None:
