@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from draftsman.errors import LeaseLost, UsageError
+from draftsman.formats.times import format_time
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.jobs.job import Status
 from draftsman.jobs.reserved_names import Owner
@@ -213,10 +214,12 @@ async def test_a_sleep_ends_at_the_time_of_its_first_run(rt: Runtime, make: Fact
     work = await make.running()
     with pytest.raises(Parked):
         await context(rt, work).sleep("nap", 3600)
-    assert (await rt.read_model.why(work.number)).text == "scheduled for later"
+    why = await rt.read_model.why(work.number)
     first = (await rt.read_model.job(work.number)).run_at
     steps = await rt.checkpoints.steps(work.number)
     assert first is not None
+    assert why.text == f"due in 60 min, at {format_time(first)}"
+    assert why.next_step.startswith("the leader will queue it then")
     assert [(step.key, step.result) for step in steps] == [("sleep:nap", first.isoformat())]
 
 
@@ -233,7 +236,7 @@ async def test_the_reason_of_a_sleep_is_shown_until_it_ends(
     later = await make.running(work.number)
     await context(rt, later).sleep("nap", 60, reason="waits for the tide")
     await rt.settlement.outcome(later, Snooze(60))
-    assert (await rt.read_model.why(work.number)).text == "scheduled for later"
+    assert (await rt.read_model.why(work.number)).text.startswith("due in 60 s, at ")
 
 
 @pytest.mark.parametrize("until", [datetime(2030, 1, 1), float("nan"), 1e30])  # noqa: DTZ001

@@ -122,7 +122,7 @@ async def test_jobs_that_become_ready_in_a_paused_queue_wait(
     scheduled = await make.scheduled(queue="q")
     retrying = await make.retrying(queue="q")
     await rt.queues.pause("q", owner, "r")
-    assert (await rt.read_model.why(scheduled)).next_step.startswith("due in")
+    assert (await rt.read_model.why(scheduled)).text.startswith("due in")
     assert "is paused" in (await rt.read_model.why(scheduled)).next_step
     await make.answer(resumed.number, "red")
     await make.due(retrying)

@@ -15,10 +15,22 @@ from draftsman.processes.early_signals import SIGNALS
 
 
 def prompt(question: str, *, choices: Sequence[str] = (), default: str | None = None) -> str:
-    """Prompt for text or a choice; raises click.Abort on Ctrl-C or end of input."""
+    """Prompt for text or a choice; raises click.Abort on Ctrl-C or end of input.
+
+    An empty line is the default, which may be empty; without one it asks again.
+    """
     kind = click.Choice(choices) if choices else str
     with _interruptible():
-        return str(click.prompt(one_line(question), type=kind, default=default, err=True))
+        shows_default = bool(default)
+        return str(
+            click.prompt(
+                one_line(question),
+                type=kind,
+                default=default,
+                show_default=shows_default,
+                err=True,
+            )
+        )
 
 
 def is_confirmed(question: str, *, default: bool = False) -> bool:

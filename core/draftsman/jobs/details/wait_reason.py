@@ -516,7 +516,7 @@ def _queue_option(facts: JobFacts) -> str:
     return "" if facts.queue == "default" else f" --queue {facts.queue}"
 
 
-def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
+def _due(facts: JobFacts) -> tuple[str, str | Moments, NextStep]:
     seconds = max(0.0, facts.due_in or 0.0)
     moment = facts.run_at if facts.status is Status.SCHEDULED else facts.next_retry_at
     at = f", at {format_time(moment)}" if moment else ""
@@ -533,9 +533,13 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
         latest = f"; with further requests at the latest in {span(max(0.0, facts.debounce_left))}"
         text = "debounced: a further request replaces it and waits as long again"
         return "debounced", text, (f"due {when}{latest}", *no_worker)
+    if facts.status is Status.SCHEDULED and facts.sleep_reason:
+        return "scheduled", facts.sleep_reason, (f"due {when}", *no_worker)
+    if facts.status is Status.SCHEDULED and not seconds:
+        return "scheduled", "due now", ("the leader will queue it", *no_worker)
     if facts.status is Status.SCHEDULED:
-        text = facts.sleep_reason or "scheduled for later"
-        return "scheduled", text, (f"due {when}", *no_worker)
+        due: Moments = (f"due in {span(seconds)}", *((", at ", moment) if moment else ()))
+        return "scheduled", due, ("the leader will queue it then", *no_worker)
     if facts.awaits_trial:
         return _awaits_trial(facts.on_trial, no_worker)
     following = next_try_of(facts.error_class, facts)

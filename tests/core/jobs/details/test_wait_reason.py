@@ -207,15 +207,19 @@ async def test_a_future_and_an_elapsed_due_time_are_reported(
     due = (await rt.read_model.job(number)).run_at
     assert due is not None
     at = f"at {format_time(due)}"
-    assert (await rt.read_model.why(number)).next_step == f"due in 2 h, {at}"
+    why = await rt.read_model.why(number)
+    assert (why.text, why.next_step) == (f"due in 2 h, {at}", "the leader will queue it then")
     await clock.forward(7200 - 600)
-    next_step = (await rt.read_model.why(number)).next_step
-    assert next_step == (
-        f"due in 10 min, {at}; but no live worker serves its queue; to start one: draftsman up"
+    why = await rt.read_model.why(number)
+    assert why.text == f"due in 10 min, {at}"
+    assert why.next_step == (
+        "the leader will queue it then; but no live worker serves its queue;"
+        " to start one: draftsman up"
     )
     await clock.forward(700)
     await make.worker_row()
-    assert (await rt.read_model.why(number)).next_step == "due now; the leader will queue it"
+    why = await rt.read_model.why(number)
+    assert (why.text, why.next_step) == ("due now", "the leader will queue it")
 
 
 async def test_backoff_shows_the_budget_and_the_error(make: Factory, rt: Runtime) -> None:

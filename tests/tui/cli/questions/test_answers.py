@@ -310,7 +310,7 @@ async def test_a_job_without_a_question_number_is_shown_for_an_answer_on_a_termi
 ) -> None:
     work = await make.asked()
     screen = terminal("answer", work.name)
-    screen.expect(f"Answer to {work.name}/1: ")
+    screen.expect(f"Answer to {work.name}/1 (enter: not now): ")
     assert "Which one?" in screen.plain
     screen.type("green\n")
     screen.expect("'green' is not a choice")
@@ -331,6 +331,40 @@ async def test_an_answer_without_a_question_number_is_confirmed_on_a_terminal(
     assert (await rt.questions.get(work.number, 1)).status == "open"
 
 
+@pytest.mark.parametrize(
+    ("asks", "words", "problem"),
+    [
+        (QUESTION, ("answer", "maybe"), "'maybe' is not a choice; choose: 1 red, 2 blue"),
+        (GATE, ("answer", "maybe"), "is an approval; use: draftsman approve|deny"),
+        (GATE, ("request-changes", "maybe"), "takes no requests for changes"),
+    ],
+)
+async def test_an_answer_that_the_question_does_not_take_is_refused_before_the_confirmation(
+    make: Factory,
+    terminal: Callable[..., Terminal],
+    asks: QuestionSpec,
+    words: tuple[str, str],
+    problem: str,
+) -> None:
+    work = await make.asked(asks)
+    screen = terminal(words[0], work.name, words[1])
+    screen.expect(problem)
+    assert screen.end() == 2
+    assert "[y/N]" not in screen.plain
+
+
+async def test_an_empty_line_at_the_prompt_leaves_the_question_open(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    work = await make.asked()
+    screen = terminal("answer", f"{work.name}/1")
+    screen.expect(f"Answer to {work.name}/1 (enter: not now): ")
+    screen.type("\n")
+    screen.expect(f"{work.name}/1 stays open; to answer it: draftsman answer {work.name}/1")
+    assert screen.end() == 1
+    assert (await rt.questions.get(work.number, 1)).status == "open"
+
+
 async def test_ctrl_c_at_the_prompt_answers_nothing(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
@@ -347,7 +381,7 @@ async def test_an_answer_typed_for_a_question_never_answers_the_next(
 ) -> None:
     work = await make.asked()
     screen = terminal("answer", work.name)
-    screen.expect(f"Answer to {work.name}/1: ")
+    screen.expect(f"Answer to {work.name}/1 (enter: not now): ")
     await make.answer(work.number, "red", people.ben)
     next_run = await make.running(work.number)
     await rt.asking.ask(next_run.lease, QUESTION.model_copy(update={"key": "next"}))

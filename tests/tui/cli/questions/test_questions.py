@@ -82,6 +82,10 @@ async def test_a_row_shows_the_requester_and_the_repository(
         "2 open questions, 2 for you; to read and answer one: draftsman questions JOB\n"
     )
     assert "noop" not in (await cli("questions", "--where", "by:anna")).out
+    gates = [await make.asked(GATE.model_copy(update={"approvers": ("dave",)})) for _ in range(2)]
+    assert len(gates) == 2
+    filtered = await cli("questions", "--where", "kind:approval")
+    assert filtered.err.startswith("2 open questions, 0 for you;")
     assert "  noop · for root\n" in (await cli("questions", other.name)).out
     listing = (await cli("questions", work.name, "--json")).json[0]
     about = [listing[name] for name in ("title", "repo", "requester", "agent")]

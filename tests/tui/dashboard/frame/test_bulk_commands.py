@@ -212,7 +212,7 @@ async def test_extend_rejects_several_marked_questions(
             await seen.press("g")
             await _mark(seen, 2)
             await seen.press("e")
-            await seen.wait_for_toast("takes one question at a time; Esc clears 2 marks")
+            await seen.wait_for_toast("extend takes one question at a time; Esc clears 2 marks")
             seen.app.clear_notifications()
             await seen.dialog("MainScreen")
         await seen.press(

@@ -392,7 +392,7 @@ async def test_commands_take_names_of_jobs_and_questions_instead_of_the_selected
         await seen.command("retry NOW")
         await seen.wait_for_toast("retry is available in")
         await seen.command("why D-1 D-2")
-        await seen.wait_for_toast("takes one job at a time, not 2")
+        await seen.wait_for_toast("why takes one job at a time, not 2")
         await seen.command("jobs")
         await seen.command("retry Freshly")
         await seen.wait_for_toast("unknown argument 'Freshly'; allowed: fresh")

@@ -20,7 +20,13 @@ from draftsman.errors import CommandHint, DraftsmanError, OptionHint, Refused, U
 from draftsman.formats.invisible import one_line
 from draftsman.formats.times import clock_with_zone
 from draftsman.ids import job_name
-from draftsman.questions.answer import NoSuchChoice, as_text
+from draftsman.questions.answer import (
+    NoSuchChoice,
+    as_text,
+    check_kind,
+    no_changes,
+    parse_answer,
+)
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
@@ -33,6 +39,8 @@ from draftsman_tui.terminal.results import result_line
 from draftsman_tui.terminal.stdio import write_stderr
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from draftsman.actions.action import Action, ActionResult
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
@@ -75,8 +83,19 @@ async def answer(
     text = params.read_stdin().strip() if value == ("-",) else " ".join(value)
     if free_text is not None:
         text = free_text.strip()
+
+    def check(asked: Question) -> None:
+        from draftsman.questions.response import build_response
+
+        typed = text if free_text is None else as_text(asked, text)
+        response = build_response("answer", asked.name, text=typed)
+        check_kind(asked, response)
+        with contextlib.suppress(NoSuchChoice):  # asks whether the text is meant
+            parse_answer(asked, response)
+
     async with app.runtime() as rt:
-        job, ordinal = await resolve_question(app, rt, question, "answer", confirm=bool(text))
+        confirmed = check if text else None
+        job, ordinal = await resolve_question(app, rt, question, "answer", check=confirmed)
         details = await rt.questions.get(job, ordinal)
         if free_text is not None:
             text = as_text(details, text)
@@ -191,14 +210,33 @@ async def request_changes(
     typed = params.read_stdin().strip() if text == ("-",) else " ".join(text)
     if not typed and not comments and app.out.interactive:
         typed = prompts.prompt(actions.request_changes.takes.prompt.format("the work")).strip()
-    await _decide(app, question, actions.request_changes, token, text=typed, comments=comments)
+    await _decide(
+        app,
+        question,
+        actions.request_changes,
+        token,
+        check=_check_takes_changes,
+        text=typed,
+        comments=comments,
+    )
+
+
+def _check_takes_changes(question: Question) -> None:
+    if not question.takes_changes:
+        raise no_changes(question)
 
 
 async def resolve_question(
-    app: App, rt: Runtime, question: QuestionRef, verb: str, *, confirm: bool = False
+    app: App,
+    rt: Runtime,
+    question: QuestionRef,
+    verb: str,
+    *,
+    check: Callable[[Question], None] | None = None,
 ) -> tuple[int, int]:
     """Return job number and ordinal; for a bare job, show its only open question and confirm.
 
+    `check` raises UsageError before the confirmation if the question does not take what is typed.
     Raises UsageError for a bare job without a terminal or with several open questions, and Refused
     without an open question or on no.
     """
@@ -219,7 +257,9 @@ async def resolve_question(
             f" draftsman {verb} {open_questions[0].name}{' …' if verb in TAKES_MORE else ''}"
         )
     await _show(app, rt, open_questions[0])
-    if confirm or open_questions[0].kind is QuestionKind.APPROVAL or verb == "extend":
+    if check is not None:
+        check(open_questions[0])
+    if check is not None or open_questions[0].kind is QuestionKind.APPROVAL or verb == "extend":
         prompts.confirm(f"{verb.capitalize()} {open_questions[0].name}?")
     return job, open_questions[0].ordinal
 
@@ -238,21 +278,26 @@ async def _decide(
     question: QuestionRef,
     action: Action[actions.QuestionRow, ..., Any],
     token: str | None,
+    *,
+    check: Callable[[Question], None] | None = None,
     **arguments: Any,
 ) -> None:
     if token is not None and question[1] is None:
         raise UsageError("--token requires a full question name, e.g. D-142/1")
     async with app.runtime() as rt:
-        row = await resolve_question(app, rt, question, action.name)
+        row = await resolve_question(app, rt, question, action.name, check=check)
         secret = token.strip() if token else None
         await act(app, rt, action, row, token=secret, **arguments)
 
 
 async def _prompt(app: App, rt: Runtime, question: Question, *, only: bool) -> None:
-    """Prompt until the question accepts the answer."""
+    """Prompt until the question accepts the answer; an empty line raises Refused."""
     row = (question.job, question.ordinal)
     while True:
-        text = prompts.prompt(actions.answer.takes.prompt.format(question.name)).strip()
+        text = prompts.prompt(_prompt_text(question).removesuffix(": "), default="").strip()
+        if not text:
+            hint = CommandHint("answer", question.name, lead="to answer it")
+            raise Refused("stays open", subject=question.name, hint=hint)
         try:
             await act(app, rt, actions.answer, row, text=text, only=only)
             return

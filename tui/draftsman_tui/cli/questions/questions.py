@@ -66,12 +66,15 @@ async def questions(app: App, job: JobRef | None) -> None:
         elif number is None and len(shown) != 1:
             print_list(app, INBOX, open_questions, now=now)
             if shown:
-                counts = await rt.questions.counts(viewer)
                 number_text = counted(len(shown), "open question")
-                if not app.where and counts.open > len(shown):
-                    number_text = f"{len(shown)} of {count_text(counts.open)} open questions"
+                for_you = sum(question.for_viewer for question in shown)
+                if not app.where:
+                    counts = await rt.questions.counts(actor)
+                    for_you = counts.for_you
+                    if counts.open > len(shown):
+                        number_text = f"{len(shown)} of {count_text(counts.open)} open questions"
                 app.out.info(
-                    f"{number_text}, {count_text(counts.for_you)} for you; to read and answer one:"
+                    f"{number_text}, {count_text(for_you)} for you; to read and answer one:"
                     " draftsman questions JOB"
                 )
         else:

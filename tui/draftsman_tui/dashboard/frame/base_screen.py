@@ -35,7 +35,12 @@ from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.dialogs.base import Dialog
 from draftsman_tui.dashboard.frame import messages
 from draftsman_tui.dashboard.frame.hints import hint_text, see_text
-from draftsman_tui.dashboard.frame.named_rows import NamedRows, named_rows, split_names
+from draftsman_tui.dashboard.frame.named_rows import (
+    RUNNING_COMMAND,
+    NamedRows,
+    named_rows,
+    split_names,
+)
 from draftsman_tui.dashboard.frame.refresher import Loader
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.key_map import display_key
@@ -375,6 +380,7 @@ class BaseScreen(Screen[None]):
             screen: Any = self
             if names:
                 screen = NamedRows(self, await named_rows(self.rt, command, names))
+            RUNNING_COMMAND.set(command.name)
             if command.changes_rows:
                 self.release_rows(screen.jobs() if names else None)
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import UsageError
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.command import DashboardCommand
 
+RUNNING_COMMAND: Final[ContextVar[str]] = ContextVar("RUNNING_COMMAND", default="")
+"""Name of the command that runs, the subject of what it refuses about the rows."""
 _NAME: Final = r"[dD]-[0-9]+(?:/[0-9]+|\.\.(?:[dD]-)?[0-9]+)?"
 _LEADING: Final = re.compile(rf"((?:{_NAME}(?:\s+|$))+)(.*)", re.DOTALL)
 _TRAILING: Final = re.compile(rf"(.*?\S)((?:\s+{_NAME})+)", re.DOTALL)
@@ -83,7 +86,8 @@ class NamedRows:
     def check_single(self, what: str) -> None:
         """Raise UsageError if several are named."""
         if len(self._rows) > 1:
-            raise UsageError(f"takes one {what} at a time, not {len(self._rows)}")
+            subject = RUNNING_COMMAND.get()
+            raise UsageError(f"takes one {what} at a time, not {len(self._rows)}", subject=subject)
 
     def keep_marked(self, numbers: Sequence[int]) -> None:
         """Leave the marks of other rows."""

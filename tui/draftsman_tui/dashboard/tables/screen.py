@@ -22,6 +22,7 @@ from draftsman_tui.dashboard.attention.attention import AttentionCount
 from draftsman_tui.dashboard.frame import messages
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats
+from draftsman_tui.dashboard.frame.named_rows import RUNNING_COMMAND
 from draftsman_tui.dashboard.frame.refresher import TableLoader
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
@@ -268,9 +269,10 @@ class MainScreen(BaseScreen):
     def check_single(self, what: str) -> None:
         if (count := len(self.table.choose())) < 2:
             return
+        problem = f", and the group has {count}; choose a row of it"
         if self.table.marked:
-            raise Refused(f"takes one {what} at a time; Esc clears {count} marks")
-        raise Refused(f"takes one {what} at a time, and the group has {count}; choose a row of it")
+            problem = f"; Esc clears {count} marks"
+        raise Refused(f"takes one {what} at a time{problem}", subject=RUNNING_COMMAND.get())
 
     @property
     def unloaded(self) -> int:
