@@ -45,7 +45,7 @@ class RowPreview:
     def pin(self, job: int | None) -> None:
         """Show a job while a dialog asks about it, whatever the row; None: that of the row."""
         self._pinned = job
-        if self._screen.is_attached:
+        if self._screen.query(ResourceTable):  # none while the screen is removed
             self.follow()
 
     def place(self) -> None:
