@@ -53,7 +53,9 @@ async def test_each_list_counts_its_rows(cli: Cli, make: Factory) -> None:
         document = (await cli(*words, *limit, "--count", "--json")).json
         assert document == {"count": expected, "capped": False}, words
     assert lists > 15
-    (await cli("stats", "--count")).refused(2, "--count requires --people")
+    for options in (["--count"], ["--where", "kind:type"], ["--sort", "kind"]):
+        refused = f"{options[0]} requires --people"
+        (await cli("stats", *options)).refused(2, refused)
 
 
 async def test_a_limit_counts_the_rows_that_conditions_and_the_order_leave(

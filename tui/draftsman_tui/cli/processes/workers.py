@@ -127,8 +127,9 @@ async def stats(
         return
     if since is not None or until is not None:
         raise UsageError("--since and --until require --people")
-    if app.counts:
-        raise UsageError("--count requires --people; stats without it is no list")
+    for option, is_given in (("count", app.counts), ("where", app.where), ("sort", app.sort)):
+        if is_given:
+            raise UsageError(f"--{option} requires --people; stats without it is no list")
     async with app.runtime(read_only=True) as rt:
         viewer = rt.policy.answers_only_own(await rt.actor())
         statistics = await rt.read_model.stats(viewer)
