@@ -127,9 +127,7 @@ async def stats(
         return
     if since is not None or until is not None:
         raise UsageError("--since and --until require --people")
-    for option, is_given in (("count", app.counts), ("where", app.where), ("sort", app.sort)):
-        if is_given:
-            raise UsageError(f"--{option} requires --people; stats without it is no list")
+    _refuse_list_options(app)
     async with app.runtime(read_only=True) as rt:
         viewer = rt.policy.answers_only_own(await rt.actor())
         statistics = await rt.read_model.stats(viewer)
@@ -178,6 +176,12 @@ def _print_throughput(app: App, throughput: Sequence[Throughput], period: Period
     rows += [row for row in throughput if row not in rows and row.period is period]
     app.out.print("", f"Jobs that ended; {FAILED_TOO}:")
     print_table(app, THROUGHPUT, rows, datetime.now(UTC))
+
+
+def _refuse_list_options(app: App) -> None:
+    for option, is_given in (("count", app.counts), ("where", app.where), ("sort", app.sort)):
+        if is_given:
+            raise UsageError(f"--{option} requires --people; stats without it is no list")
 
 
 def _counted(count: int, noun: str, plural: str | None = None) -> str:
