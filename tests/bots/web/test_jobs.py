@@ -67,7 +67,7 @@ async def test_jobs_are_filtered_and_paged(
     assert "Mine &amp; yours" in mine
     by_name = (await anna.get("/jobs?where=type:mail queue:slow")).text
     assert [f"D-{number}<" in by_name for number in (own, done)] == [True, False]
-    assert "No repository &#34;none/&lt;b&gt;&#34;" in (await anna.get("/jobs?repo=none/<b>")).text
+    assert "No repository &#39;none/&lt;b&gt;&#39;" in (await anna.get("/jobs?repo=none/<b>")).text
     assert "match the filter" in (await anna.get("/jobs?status=running")).text
     for bad in ("status=bogus", "before=x", "before=99999999999999999999"):
         assert (await anna.get(f"/jobs?{bad}")).status_code == 200
