@@ -24,7 +24,7 @@ class FilterValues:
     """How the values of a filter are known. Each is read only for a list that is empty."""
 
     noun: str
-    """What a value is, as in `no queue "defalt"`."""
+    """What a value is, as in `no queue 'defalt'`."""
     read: Callable[[Runtime, str], Awaitable[Iterable[str]]]
     """Reads a bounded number of known values, with this value if it is known otherwise."""
     jobs: Callable[[str], JobFilters] | None = None
