@@ -397,7 +397,7 @@ def _expired_line(question: Question, details: JobDetails, reader: Reader) -> Li
 def _approved_line(
     rt: Runtime, live: OpenQuestion | None, details: JobDetails, reader: Reader, actor: Actor
 ) -> Line:
-    """Return that a person was one of several approvers, and who is still needed; else nothing."""
+    """Return the vote of a person below the quorum, and who is still needed; else nothing."""
     if live is None or actor.voter not in live.approved_by:
         return ()
     approval = next(

@@ -82,7 +82,7 @@ async def _disk_problem(folders: Sequence[Path]) -> str | None:
 
 
 def disk_problem(folders: Sequence[Path]) -> str | None:
-    """Return what is wrong with the file systems of these folders, without their paths."""
+    """Return the problem of the file systems of these folders, without paths."""
     for folder in folders:
         place = next(path for path in (folder, *folder.parents) if path.exists())
         try:

@@ -213,7 +213,7 @@ class LogReader:
         self.ended = max(self.ended, run - 1)
 
     def know(self, runs: Iterable[Run]) -> None:
-        """Take the runs of the job, of which the ends are told."""
+        """Set the runs of the job, whose ends are part of the log."""
         self._ends = {end.run: end for run in runs if (end := run_end(run)) is not None}
 
     def end_runs(self, count: int) -> list[LogEntry]:

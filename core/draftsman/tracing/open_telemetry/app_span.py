@@ -8,7 +8,7 @@ from draftsman.tracing.tracer import SpanContext
 
 
 def current_span() -> SpanContext | None:
-    """Return the current span, whoever began it; None: there is none."""
+    """Return the current span, also one that another library began; None without one."""
     return context_of(trace.get_current_span())
 
 
